@@ -1,0 +1,61 @@
+// NumPy's .npy format, versions 1.0, 2.0 and 3.0.
+// Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+#pragma once
+
+#include "eckart/core/tensor.h"
+#include "eckart/io/dtype.h"
+#include "eckart/io/findings.h"
+#include "eckart/io/mapped_file.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace eckart {
+
+struct NpyHeader {
+  int major_version = 1;
+  std::string descr;           // as written: `<f4`
+  std::optional<Dtype> dtype;  // nothing for a descr that no dtype stands for (`<V2`, `<c16`)
+  std::uint64_t element_bytes = 0;
+  bool big_endian = false;
+  bool fortran_order = false;
+  Shape shape;
+  std::uint64_t data_begin = 0;  // bytes from the start of the file
+};
+
+/// Reads the header of the .npy file in `bytes`, whose whole length is `total_bytes` (more than
+/// `bytes` holds where only a beginning is at hand), and checks every rule. `name` stands in the
+/// findings. Nothing when the header can't be read.
+std::optional<NpyHeader> read_npy_header(std::span<const std::byte> bytes,
+                                         std::uint64_t total_bytes, const std::string& name,
+                                         Findings& findings);
+
+struct NpyOptions {
+  /// Take the elements as this dtype, of the same size, whatever the header says: bfloat16 and
+  /// float8 arrays are written by ml_dtypes as raw bytes (`<V2`, `|V1`).
+  std::optional<Dtype> reinterpret = {};
+};
+
+/// The elements as T (float or double): floats widened, integers and booleans converted, byte order
+/// and Fortran order undone. Throws FormatError when a rule is broken or the dtype has no such
+/// conversion (objects, text, complex).
+template <class T>
+Tensor<T> load_npy(const std::filesystem::path& path, const NpyOptions& options = {});
+/// The same from bytes in memory.
+template <class T>
+Tensor<T> read_npy(std::span<const std::byte> bytes, const std::string& name,
+                   const NpyOptions& options = {});
+
+/// Writes version 1.0, little-endian, C order, atomically. T is float, double or std::int64_t.
+template <class T>
+void save_npy(const std::filesystem::path& path, TensorView<const T> tensor);
+template <class T>
+void save_npy(const std::filesystem::path& path, const Tensor<T>& tensor) {
+  save_npy(path, tensor.view());
+}
+
+}  // namespace eckart
