@@ -2,6 +2,23 @@
 //
 // The table is the one description of a family. Parameter counts, FLOPs, the cross-check against a
 // checkpoint and the shape flow are all derived from it.
+//
+// Names of axes, each of one size in one model:
+//   vocab, position, type    rows of the input tables
+//   d_model                  the residual stream
+//   heads, kv_heads          all query heads side by side (n_heads x d_head), all key or value
+//   heads v_heads                  all heads' values where they are wider or narrower than the
+//   queries qkv                      queries, keys and values fused d_head, head             one
+//   head's elements; the heads counted q_rank, kv_rank          the latents of multi-head latent
+//   attention kv_rank_rope             the key-value latent and the rotary key behind it
+//   keys_values              all heads' keys (without the rotary part) and values, unpacked
+//   d_ff, d_expert, d_shared the inner width of an MLP, of one routed expert, of the shared experts
+//   gate_up                  gate and up fused: twice the inner width
+//   expert, shared_expert    the experts counted; the one gate of a shared expert
+//   hidden                   what a square matrix makes of d_model in a head
+//   embeddings               the token's and the hidden state, side by side (DeepSeek-V3's layer
+//                            that predicts a further token)
+//   label                    the classes of a classifier
 #pragma once
 
 #include "eckart/core/shape.h"
@@ -76,6 +93,9 @@ struct TensorSpec {
   std::vector<std::string> also_named = {};
 
   bool is_bias = false;
+  /// Expected in the file, but not part of the model that the totals are about: DeepSeek-V3's layer
+  /// that predicts a further token. Its `layers` may go beyond n_layers.
+  bool is_extra = false;
 };
 
 /// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): what a token leaves in the cache is
@@ -95,7 +115,7 @@ struct Architecture {
   Index n_kv_heads = 0;
   Index d_head = 0;    // of queries and keys
   Index d_head_v = 0;  // of values
-  Index d_ff = 0;      // of a dense layer's MLP
+  Index d_ff = 0;      // of a dense layer's MLP; 0 when every layer has experts
   Index n_vocab = 0;
   Index context = 0;         // longest sequence it was made for, in tokens
   bool is_decoder = true;    // causal: generates token by token and keeps keys and values
@@ -105,14 +125,21 @@ struct Architecture {
   /// Tokens each layer's attention looks back, itself included; 0 means all. One entry a layer.
   std::vector<Index> windows;
   std::optional<LatentAttention> latent;
-  Index n_experts = 0;
+  Index n_experts = 0;  // routed, in each layer that has any
   Index n_active_experts = 0;
   Index n_shared_experts = 0;
+  Index d_expert = 0;         // inner width of one routed expert
+  Index d_shared_expert = 0;  // inner width of all shared experts together
   /// Probability of the config's dropout after attention and MLP; 0: none. Training keeps its
   /// masks.
   double dropout = 0;
+  double attention_dropout = 0;  // of the softmax's weights
+  double embedding_dropout = 0;
   /// What the config says the weights are stored as.
   std::optional<Dtype> dtype;
+  /// `quant_method` of the config's `quantization_config`, or empty. The table is that of the
+  /// model without it.
+  std::string quantization;
   /// Prefix that the base model's tensors have in some files and lack in others: `bert.`.
   std::string base_prefix;
   std::vector<TensorSpec> tensors;
@@ -135,13 +162,18 @@ const std::vector<Family>& families();
 const Family* find_family(std::string_view model_type);
 /// Reads a config. Throws FormatError when a size is missing or contradicts another (heads that do
 /// not divide, more active experts than experts), ArgumentError naming the known families when the
-/// `model_type` is unknown or absent.
+/// `model_type` is unknown or absent, or naming the tensor whose elements a 63-bit count can't
+/// hold.
 Architecture read_architecture(const Config& config);
 
-/// Parameters of one line of the table in the whole model: 0 when it is tied.
+/// Parameters of one line of the table in the whole model: 0 when it is tied. Throws ArgumentError,
+/// naming the tensor, when they overflow 63 bits; so do the next two.
 Index parameters(const TensorSpec& spec);
 /// Those of them that one token uses: of the experts, the active ones.
 Index active_parameters(const TensorSpec& spec);
+/// Multiply-accumulates of one use of it (see Use) in the whole model, tied or not: of the experts,
+/// the active ones. 0 for what no product uses.
+Index macs_per_use(const TensorSpec& spec);
 /// Its name with the numbers filled in.
 std::string tensor_name(const TensorSpec& spec, Index layer, Index expert);
 

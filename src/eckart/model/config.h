@@ -12,6 +12,9 @@
 #include <vector>
 
 namespace eckart {
+namespace detail {
+struct ConfigValues;
+}
 
 /// A JSON object of settings. Every reader takes the names that a setting goes by, the first one
 /// present wins, and `null` counts as absent. A value of the wrong kind (a text for a size, a
@@ -25,7 +28,10 @@ class Config {
   std::vector<std::string> architectures() const { return texts({"architectures"}); }
 
   using Names = std::initializer_list<std::string_view>;
+  /// True when the key stands there, also as `null`.
   bool has(std::string_view name) const;
+  /// The keys, sorted.
+  std::vector<std::string> keys() const;
   /// A size: an integer of at least 0 and at most 2^40.
   std::optional<Index> size(Names names) const;
   /// As `size`, but an absent one throws FormatError that says which key is missing.
@@ -40,14 +46,15 @@ class Config {
 
  private:
   friend Config parse_config(std::string_view json, const std::string& source);
-  struct Values;
+
+  Config(std::string source, std::shared_ptr<const detail::ConfigValues> values);
 
   std::string source_;
-  std::shared_ptr<const Values> values_;
+  std::shared_ptr<const detail::ConfigValues> values_;
 };
 
 /// Parses an object. `source` names it in messages. Throws FormatError, with the byte, when it is
-/// no JSON object, a key stands twice, or it is larger than 16 MiB.
+/// no JSON object, a key stands twice, or it is larger than 16 MiB, 64 levels or a million values.
 Config parse_config(std::string_view json, const std::string& source);
 /// Reads a config.json, or the one in a folder. Throws FileError when there is none.
 Config load_config(const std::filesystem::path& path);

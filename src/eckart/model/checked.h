@@ -1,0 +1,42 @@
+// Whole-number arithmetic that says what overflowed. Configs are written by strangers: a hidden
+// size of 2^40 must end in a message, not in a wrong count.
+#pragma once
+
+#include "eckart/core/errors.h"
+#include "eckart/core/shape.h"
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace eckart {
+
+/// Throws ArgumentError: `quantity` is more than a 63-bit count holds.
+[[noreturn]] inline void throw_overflow(std::string_view quantity) {
+  throw_argument_error("count: " + std::string(quantity) +
+                       " is more than 2^63 - 1, but counts are 63-bit whole numbers");
+}
+
+/// The product of factors, each at least 0; 1 of none. Throws ArgumentError, naming `quantity`,
+/// when it overflows.
+inline Index checked_product(std::initializer_list<Index> factors, std::string_view quantity) {
+  Index product = 1;
+  bool overflow = false;
+  for (const Index factor : factors) {
+    if (factor == 0) return 0;
+    overflow = overflow || __builtin_mul_overflow(product, factor, &product);
+  }
+  if (overflow) throw_overflow(quantity);
+  return product;
+}
+
+/// The sum of terms, each at least 0. Throws as `checked_product`.
+inline Index checked_sum(std::initializer_list<Index> terms, std::string_view quantity) {
+  Index sum = 0;
+  for (const Index term : terms) {
+    if (__builtin_add_overflow(sum, term, &sum)) throw_overflow(quantity);
+  }
+  return sum;
+}
+
+}  // namespace eckart

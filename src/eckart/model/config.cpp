@@ -1,0 +1,364 @@
+#include "eckart/model/config.h"
+
+#include "eckart/core/errors.h"
+#include "eckart/io/mapped_file.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace eckart {
+namespace detail {
+
+struct ConfigValue {
+  enum class Kind { null, boolean, integer, number, text, list, object };
+
+  Kind kind = Kind::null;
+  bool boolean = false;
+  Index integer = 0;
+  double number = 0;
+  std::string text = {};  // of a text; of a number that is no 63-bit integer, its digits
+  std::vector<ConfigValue> list = {};
+  std::shared_ptr<ConfigValues> object = {};
+};
+
+struct ConfigValues {
+  std::map<std::string, ConfigValue, std::less<>> entries;
+};
+
+}  // namespace detail
+
+namespace {
+
+using detail::ConfigValue;
+using detail::ConfigValues;
+using Kind = ConfigValue::Kind;
+
+constexpr std::size_t max_config_bytes = std::size_t{16} << 20;
+constexpr std::size_t max_depth = 64;
+// A parsed value takes about a hundred bytes, however short it is in the file.
+constexpr std::size_t max_values = 1'000'000;
+constexpr Index max_size = Index{1} << 40;
+
+// Reads characters and tells how many were read.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, const char** furthest) : at_(at), furthest_(furthest) {}
+
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    *furthest_ = ++at_;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
+  bool operator!=(const CountingIterator& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  const char** furthest_;
+};
+
+// Texts of a stranger's file, made printable and short.
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  std::string shown = "\"";
+  for (const char c : text.substr(0, longest)) {
+    const bool printable = static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
+    shown += printable ? c : '?';
+  }
+  return shown + (text.size() > longest ? "…\"" : "\"");
+}
+
+std::string shown(const ConfigValue& value) {
+  switch (value.kind) {
+    case Kind::null:
+      return "null";
+    case Kind::boolean:
+      return value.boolean ? "true" : "false";
+    case Kind::integer:
+      return std::to_string(value.integer);
+    case Kind::number:
+      return value.text.substr(0, 60);
+    case Kind::text:
+      return in_quotes(value.text);
+    case Kind::list:
+      return "a list";
+    case Kind::object:
+      return "an object";
+  }
+  return {};
+}
+
+// Builds the values from the parser's events. Every event returns false to stop at an error.
+class Builder {
+ public:
+  explicit Builder(const char* const* furthest, const char* begin)
+      : furthest_(furthest), begin_(begin) {}
+
+  bool null() { return add({}); }
+  bool boolean(bool value) { return add({.kind = Kind::boolean, .boolean = value}); }
+  bool number_integer(std::int64_t value) { return add({.kind = Kind::integer, .integer = value}); }
+  bool number_unsigned(std::uint64_t value) {
+    if (value <= static_cast<std::uint64_t>(INT64_MAX)) {
+      return number_integer(static_cast<std::int64_t>(value));
+    }
+    return number_float(static_cast<double>(value), std::to_string(value));
+  }
+  bool number_float(double value, const std::string& digits) {
+    return add({.kind = Kind::number, .number = value, .text = digits});
+  }
+  bool string(std::string& value) { return add({.kind = Kind::text, .text = std::move(value)}); }
+  bool binary(std::vector<std::uint8_t>&) { return fail("binary data stands there"); }
+  bool start_object(std::size_t) {
+    auto object = std::make_shared<ConfigValues>();
+    if (open_.empty() && !root_) {
+      root_ = object;
+      open_.push_back({.object = object.get()});
+      return true;
+    }
+    return push({.kind = Kind::object, .object = object}, {.object = object.get()});
+  }
+  bool key(std::string& name) {
+    key_ = std::move(name);
+    if (open_.back().object->entries.contains(key_)) {
+      return fail("the key " + in_quotes(key_) + " stands twice, but each key has one value");
+    }
+    return true;
+  }
+  bool end_object() { return close(); }
+  bool start_array(std::size_t) { return push({.kind = Kind::list}, {}); }
+  bool end_array() { return close(); }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) {
+    if (error_.empty()) {
+      offset_ = position == 0 ? 0 : position - 1;
+      error_ = "the text stops being JSON there, but a config is one JSON object";
+    }
+    return false;
+  }
+
+  std::shared_ptr<const ConfigValues> root() const { return root_; }
+  const std::string& error() const { return error_; }
+  std::uint64_t offset() const { return offset_; }
+
+ private:
+  struct Open {
+    ConfigValues* object = nullptr;  // or
+    ConfigValue* list = nullptr;
+  };
+
+  // Where a value goes; it stays in place while its container is open, because a list grows only
+  // after its last element is closed.
+  ConfigValue* place(ConfigValue value) {
+    if (++n_values_ > max_values) {
+      fail("it holds more than 1,000,000 values, but a config is smaller than that");
+      return nullptr;
+    }
+    if (open_.empty()) {
+      fail("it begins with " + shown(value) + ", but a config is one JSON object");
+      return nullptr;
+    }
+    if (open_.back().object != nullptr) {
+      return &open_.back().object->entries.emplace(key_, std::move(value)).first->second;
+    }
+    open_.back().list->list.push_back(std::move(value));
+    return &open_.back().list->list.back();
+  }
+  bool add(ConfigValue value) { return place(std::move(value)) != nullptr; }
+  bool push(ConfigValue value, Open open) {
+    if (open_.size() >= max_depth) {
+      return fail("it nests deeper than 64 levels, but a config is flatter than that");
+    }
+    ConfigValue* placed = place(std::move(value));
+    if (placed == nullptr) return false;
+    if (open.object == nullptr) open.list = placed;
+    open_.push_back(open);
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+  bool fail(const std::string& error) {
+    offset_ = *furthest_ == begin_ ? 0 : static_cast<std::uint64_t>(*furthest_ - begin_ - 1);
+    error_ = error;
+    return false;
+  }
+
+  const char* const* furthest_;
+  const char* begin_;
+  std::shared_ptr<ConfigValues> root_;
+  std::vector<Open> open_;
+  std::string key_;
+  std::size_t n_values_ = 0;
+  std::string error_;
+  std::uint64_t offset_ = 0;
+};
+
+struct Found {
+  std::string_view name;
+  const ConfigValue* value = nullptr;
+};
+
+// The first of the names that stands there with a value.
+Found find(const ConfigValues& values, Config::Names names) {
+  for (const std::string_view name : names) {
+    const auto at = values.entries.find(name);
+    if (at != values.entries.end() && at->second.kind != Kind::null) return {name, &at->second};
+  }
+  return {};
+}
+
+[[noreturn]] void throw_wrong_kind(const Config& config, std::string_view name,
+                                   const ConfigValue& value, std::string_view rule) {
+  throw_format_error(config.source(), std::nullopt,
+                     config.source() + ": " + std::string(name) + " is " + shown(value) + ", but " +
+                         std::string(rule));
+}
+
+Index size_of(const Config& config, std::string_view name, const ConfigValue& value) {
+  if (value.kind != Kind::integer || value.integer < 0 || value.integer > max_size) {
+    throw_wrong_kind(config, name, value, "a size is a whole number from 0 to 2^40");
+  }
+  return value.integer;
+}
+
+const std::string& text_of(const Config& config, std::string_view name, const ConfigValue& value) {
+  if (value.kind != Kind::text) throw_wrong_kind(config, name, value, "it must be a text");
+  return value.text;
+}
+
+}  // namespace
+
+Config::Config(std::string source, std::shared_ptr<const detail::ConfigValues> values)
+    : source_(std::move(source)), values_(std::move(values)) {}
+
+std::string Config::model_type() const { return text({"model_type"}).value_or(std::string()); }
+
+bool Config::has(std::string_view name) const { return values_->entries.contains(name); }
+
+std::vector<std::string> Config::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : values_->entries) keys.push_back(key);
+  return keys;
+}
+
+std::optional<Index> Config::size(Names names) const {
+  const Found found = find(*values_, names);
+  if (found.value == nullptr) return std::nullopt;
+  return size_of(*this, found.name, *found.value);
+}
+
+Index Config::required_size(Names names) const {
+  if (const std::optional<Index> value = size(names)) return *value;
+  std::string message = source_ + ": " + std::string(*names.begin()) + " is missing, but ";
+  message += model_type().empty() ? "the model" : "a model of type " + in_quotes(model_type());
+  std::string others;
+  for (auto name = names.begin() + 1; name != names.end(); ++name) {
+    others += (others.empty() ? "it may also be called " : " or ") + std::string(*name);
+  }
+  throw_format_error(source_, std::nullopt, message + " has no size without it", others);
+}
+
+std::optional<double> Config::number(Names names) const {
+  const Found found = find(*values_, names);
+  if (found.value == nullptr) return std::nullopt;
+  if (found.value->kind == Kind::integer) return static_cast<double>(found.value->integer);
+  if (found.value->kind != Kind::number) {
+    throw_wrong_kind(*this, found.name, *found.value, "it must be a number");
+  }
+  return found.value->number;
+}
+
+std::optional<bool> Config::boolean(Names names) const {
+  const Found found = find(*values_, names);
+  if (found.value == nullptr) return std::nullopt;
+  if (found.value->kind != Kind::boolean) {
+    throw_wrong_kind(*this, found.name, *found.value, "it must be true or false");
+  }
+  return found.value->boolean;
+}
+
+std::optional<std::string> Config::text(Names names) const {
+  const Found found = find(*values_, names);
+  if (found.value == nullptr) return std::nullopt;
+  return text_of(*this, found.name, *found.value);
+}
+
+std::vector<std::string> Config::texts(Names names) const {
+  const Found found = find(*values_, names);
+  if (found.value == nullptr) return {};
+  if (found.value->kind != Kind::list) {
+    throw_wrong_kind(*this, found.name, *found.value, "it must be a list of texts");
+  }
+  std::vector<std::string> texts;
+  for (const ConfigValue& value : found.value->list) {
+    texts.push_back(text_of(*this, std::string(found.name) + "'s element", value));
+  }
+  return texts;
+}
+
+std::vector<Index> Config::sizes(Names names) const {
+  const Found found = find(*values_, names);
+  if (found.value == nullptr) return {};
+  if (found.value->kind != Kind::list) {
+    throw_wrong_kind(*this, found.name, *found.value, "it must be a list of whole numbers");
+  }
+  std::vector<Index> sizes;
+  for (const ConfigValue& value : found.value->list) {
+    sizes.push_back(size_of(*this, std::string(found.name) + "'s element", value));
+  }
+  return sizes;
+}
+
+std::optional<Config> Config::section(std::string_view name) const {
+  const Found found = find(*values_, {name});
+  if (found.value == nullptr) return std::nullopt;
+  if (found.value->kind != Kind::object) {
+    throw_wrong_kind(*this, name, *found.value, "it must be an object");
+  }
+  return Config(source_ + " (" + std::string(name) + ")", found.value->object);
+}
+
+Config parse_config(std::string_view json, const std::string& source) {
+  if (json.size() > max_config_bytes) {
+    throw_format_error(source, std::nullopt,
+                       source + ": it is " + std::to_string(json.size()) +
+                           " bytes long, but a config has at most 16 MiB");
+  }
+  const char* furthest = json.data();
+  Builder builder(&furthest, json.data());
+  const bool is_read =
+      nlohmann::json::sax_parse(CountingIterator(json.data(), &furthest),
+                                CountingIterator(json.data() + json.size(), &furthest), &builder);
+  if (!is_read) {
+    throw_format_error(
+        source, builder.offset(),
+        source + ": byte " + std::to_string(builder.offset()) + ": " + builder.error());
+  }
+  return Config(source, builder.root());
+}
+
+Config load_config(const std::filesystem::path& path) {
+  std::error_code ignored;  // what is wrong with the path, open_mapped says
+  const bool is_folder = std::filesystem::is_directory(path, ignored);
+  const MappedFile file = open_mapped(is_folder ? path / "config.json" : path);
+  const std::span<const std::byte> bytes = file.bytes();
+  return parse_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.path());
+}
+
+}  // namespace eckart
