@@ -1,0 +1,188 @@
+#include "eckart/model/logical_tensors.h"
+
+#include "eckart/model/storage_schemes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+namespace eckart {
+namespace {
+
+// A side and the tensor that holds the values, both as positions in the stored list.
+struct Ownership {
+  std::uint32_t owner = 0;
+  std::uint32_t side = 0;
+};
+
+struct Belonging {
+  std::vector<Ownership> owned;  // by owner, then side
+  std::vector<bool> is_owned;
+  std::vector<bool> is_side_alone;
+};
+
+Belonging find_belonging(const StoredList& stored) {
+  std::unordered_map<std::string_view, std::uint32_t> by_name;
+  by_name.reserve(stored.size());
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    by_name.emplace(stored[i]->name, static_cast<std::uint32_t>(i));
+  }
+  Belonging belonging;
+  belonging.is_owned.assign(stored.size(), false);
+  belonging.is_side_alone.assign(stored.size(), false);
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const std::optional<detail::SideName> side = detail::side_name(stored[i]->name);
+    if (!side) continue;
+    for (const std::string& owner_name : side->owners) {
+      const auto owner = by_name.find(owner_name);
+      if (owner == by_name.end() || owner->second == i) continue;
+      if (!detail::takes_side(*stored[owner->second], stored[i]->name)) continue;
+      belonging.owned.push_back({owner->second, static_cast<std::uint32_t>(i)});
+      belonging.is_owned[i] = true;
+      break;
+    }
+    belonging.is_side_alone[i] = !belonging.is_owned[i] && side->is_side_alone;
+  }
+  std::sort(belonging.owned.begin(), belonging.owned.end(),
+            [](const Ownership& a, const Ownership& b) {
+              return a.owner != b.owner ? a.owner < b.owner : a.side < b.side;
+            });
+  return belonging;
+}
+
+LogicalTensor as_stored(const StoredTensor& stored, std::uint32_t position) {
+  LogicalTensor tensor;
+  tensor.name = stored.name;
+  tensor.shape = stored.shape;
+  tensor.parameters = stored.shape.count();
+  tensor.bytes = stored.bytes();
+  tensor.storage = std::string(to_string(stored.dtype));
+  tensor.dtype = stored.dtype;
+  tensor.parts = {position};
+  return tensor;
+}
+
+void add_sides(LogicalTensor& tensor, const StoredList& stored, const Ownership* first,
+               const Ownership* last) {
+  for (const Ownership* owned = first; owned != last; ++owned) {
+    const StoredTensor& side = *stored[owned->side];
+    tensor.parts.push_back(owned->side);
+    tensor.bytes += side.bytes();
+    tensor.side_bytes += side.bytes();
+    tensor.side_elements += side.shape.count();
+  }
+}
+
+bool ends_with_any(std::string_view name, std::initializer_list<std::string_view> suffixes) {
+  return std::any_of(suffixes.begin(), suffixes.end(),
+                     [&](std::string_view suffix) { return name.ends_with(suffix); });
+}
+
+}  // namespace
+
+StoredList stored_list(const Checkpoint& checkpoint) {
+  StoredList list;
+  list.reserve(checkpoint.tensors().size());
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) list.push_back(tensor.stored);
+  return list;
+}
+
+StoredList stored_list(const std::vector<StoredTensor>& tensors) {
+  StoredList list;
+  list.reserve(tensors.size());
+  for (const StoredTensor& tensor : tensors) list.push_back(&tensor);
+  return list;
+}
+
+bool is_buffer(const StoredTensor& tensor) {
+  const std::string_view name = tensor.name;
+  const bool is_whole = !is_floating(tensor.dtype);
+  if (tensor.dtype == Dtype::boolean || tensor.dtype == Dtype::i64) return true;
+  if (ends_with_any(name, {"inv_freq", ".cos_cached", ".sin_cached", ".num_batches_tracked",
+                           ".running_mean", ".running_var"})) {
+    return true;
+  }
+  if (name.ends_with("masked_bias")) return tensor.shape.count() == 1;
+  if (ends_with_any(name, {"attn.bias", "attention.bias"})) return tensor.shape.rank() >= 3;
+  return is_whole && ends_with_any(name, {"position_ids", "token_type_ids", "mask"});
+}
+
+std::vector<LogicalTensor> logical_tensors(const StoredList& stored,
+                                           const std::optional<Quantization>& quantization) {
+  const Belonging belonging = find_belonging(stored);
+  std::vector<LogicalTensor> tensors;
+  tensors.reserve(stored.size() - belonging.owned.size());
+  const Ownership* owned = belonging.owned.data();
+  const Ownership* const end = owned + belonging.owned.size();
+  StoredList sides;
+  for (std::uint32_t i = 0; i < stored.size(); ++i) {
+    const Ownership* const first = owned;
+    while (owned != end && owned->owner == i) ++owned;
+    if (belonging.is_owned[i]) continue;
+    LogicalTensor& tensor = tensors.emplace_back(as_stored(*stored[i], i));
+    add_sides(tensor, stored, first, owned);
+    sides.clear();
+    for (const Ownership* side = first; side != owned; ++side) sides.push_back(stored[side->side]);
+    if (std::optional<detail::Unpacked> unpacked =
+            detail::unpack(*stored[i], sides, quantization)) {
+      tensor.name = std::move(unpacked->name);
+      tensor.shape = std::move(unpacked->shape);
+      tensor.has_shape = unpacked->has_shape;
+      tensor.storage = std::move(unpacked->storage);
+      tensor.parameters = tensor.shape.count();
+      tensor.is_quantised = true;
+    } else if (belonging.is_side_alone[i]) {
+      tensor.kind = TensorKind::quantisation;
+      tensor.parameters = 0;
+    } else if (is_buffer(*stored[i])) {
+      tensor.kind = TensorKind::buffer;
+      tensor.parameters = 0;
+    }
+  }
+  return tensors;
+}
+
+std::vector<LogicalTensor> logical_tensors(const Checkpoint& checkpoint,
+                                           const std::optional<Quantization>& quantization) {
+  return logical_tensors(stored_list(checkpoint), quantization);
+}
+
+std::vector<StorageTotal> storage_totals(const std::vector<LogicalTensor>& tensors) {
+  std::map<std::pair<TensorKind, std::string_view>, StorageTotal> totals;
+  for (const LogicalTensor& tensor : tensors) {
+    StorageTotal& total = totals[{tensor.kind, tensor.storage}];
+    total.storage = tensor.storage;
+    total.kind = tensor.kind;
+    ++total.n_tensors;
+    total.parameters += tensor.parameters;
+    total.bytes += tensor.bytes;
+  }
+  std::vector<StorageTotal> sorted;
+  for (auto& [key, total] : totals) sorted.push_back(std::move(total));
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const StorageTotal& a, const StorageTotal& b) { return a.bytes > b.bytes; });
+  return sorted;
+}
+
+Index total_parameters(const std::vector<LogicalTensor>& tensors) {
+  Index total = 0;
+  for (const LogicalTensor& tensor : tensors) total += tensor.parameters;
+  return total;
+}
+
+std::string_view to_string(TensorKind kind) {
+  switch (kind) {
+    case TensorKind::parameter:
+      return "parameter";
+    case TensorKind::buffer:
+      return "buffer";
+    case TensorKind::quantisation:
+      return "quantisation";
+  }
+  return "";
+}
+
+}  // namespace eckart
