@@ -20,6 +20,8 @@ constexpr int rounds = 10;
 // Elements that one piece of a parallel fill computes: long enough to hide the hand-over.
 constexpr Index fill_grain = 1 << 14;
 
+__extension__ using Wide = unsigned __int128;  // a product of two 64-bit numbers
+
 std::uint32_t low(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
 std::uint32_t high(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
 
@@ -75,11 +77,11 @@ double RandomStream::normal(std::uint64_t position) const {
 std::uint64_t RandomStream::below(std::uint64_t position, std::uint64_t bound) const {
   if (bound == 0) throw_argument_error("below: the bound is 0, but no integer lies in [0, 0)");
   // Lemire's multiply-shift on 64 bits; the bias of at most bound / 2^64 is removed by drawing
-  // again from the same position's other words, a different key each time.
+  // again, at the same position under the next key.
   const std::uint64_t threshold = (0 - bound) % bound;
   for (std::uint64_t attempt = 0;; ++attempt) {
     const std::uint64_t drawn = RandomStream(seed_ + attempt, stream_).bits(position);
-    const auto product = static_cast<unsigned __int128>(drawn) * bound;
+    const auto product = static_cast<Wide>(drawn) * bound;
     if (static_cast<std::uint64_t>(product) >= threshold) {
       return static_cast<std::uint64_t>(product >> 64);
     }
