@@ -1,0 +1,20 @@
+# Sets `result` to the public headers: eckart.h and what it includes, directly or not. All others are
+# internal, so that a helper of one source file needs no list to stay out of the installation.
+function(eckart_public_headers source_dir result)
+  set(found ${source_dir}/eckart/eckart.h)
+  set(unread ${found})
+  while(unread)
+    list(POP_FRONT unread header)
+    file(STRINGS ${header} lines REGEX "^#include \"eckart/")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "${source_dir}/\\1" included "${line}")
+      if(NOT included IN_LIST found)
+        list(APPEND found ${included})
+        list(APPEND unread ${included})
+      endif()
+    endforeach()
+  endwhile()
+  # One more include in any of them changes the list.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${found})
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
