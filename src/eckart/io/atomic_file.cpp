@@ -243,6 +243,7 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
 }
 
 void AtomicFile::sync() {
+  if (synced_) return;
   int result = 0;
   do {
     result = fsync(descriptor_);
@@ -252,7 +253,7 @@ void AtomicFile::sync() {
 }
 
 void AtomicFile::commit() {
-  if (!synced_) sync();
+  sync();
   const fs::path folder = folder_of(target_);
   // Opened before the rename, so that running out of descriptors is known in time. A folder that
   // may be written but not listed can't be opened; the system syncs it when it likes.

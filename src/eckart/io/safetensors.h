@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -46,29 +48,36 @@ enum class Strictness { check, read };
 /// Reads the header of `file` and checks every rule of the format. What breaks a rule goes to
 /// `findings`, also when reading goes on. Returns what could be read; `tensors` holds only entries
 /// that are sound by themselves, and none when the header is no header.
+/// Memory: about three times the header's bytes at most.
 SafetensorsHeader read_safetensors_header(const MappedFile& file, Strictness strictness,
                                           Findings& findings);
+/// The same from a whole file in memory; `name` stands in the findings.
+SafetensorsHeader read_safetensors_header(std::span<const std::byte> file, const std::string& name,
+                                          Strictness strictness, Findings& findings);
 
 /// An open safetensors file, mapped.
 class SafetensorsFile {
  public:
+  /// `header` is that of `file` and was read without an error.
+  SafetensorsFile(MappedFile file, SafetensorsHeader header);
+
   const std::string& path() const { return file_.path(); }
   std::uint64_t file_size() const { return file_.size(); }
   const MappedFile& file() const { return file_; }
   const std::vector<StoredTensor>& tensors() const { return header_.tensors; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   std::uint64_t data_begin() const { return header_.data_begin; }
-  /// The tensor of that name, or nullptr.
+  /// The tensor of that name, or nullptr. Logarithmic time.
   const StoredTensor* find(std::string_view name) const;
+  /// Positions in `tensors` in the order of the names' bytes.
+  const std::vector<std::uint32_t>& by_name() const { return by_name_; }
   /// The bytes of a tensor of this file, in place.
   std::span<const std::byte> bytes(const StoredTensor& tensor) const;
 
  private:
-  friend SafetensorsFile open_safetensors(const std::filesystem::path& path);
-
   MappedFile file_;
   SafetensorsHeader header_;
-  std::unordered_map<std::string_view, std::size_t> by_name_;  // into header_.tensors
+  std::vector<std::uint32_t> by_name_;
 };
 
 /// Maps a file and reads its header. Throws FormatError at the first broken rule, FileError when it
@@ -84,26 +93,39 @@ struct TensorPlan {
 
 /// Writes one safetensors file whose tensors' bytes come in any order and in pieces: nothing but
 /// the header is held in memory. Layout as the reference writer's: tensors by descending dtype,
-/// then name; header padded with spaces to a multiple of 8. Writing is atomic (see AtomicFile).
+/// then name; header padded with spaces to a multiple of 8; metadata sorted by key. Room on the
+/// disk is reserved at once, and writing is atomic (see AtomicFile).
 class SafetensorsWriter {
  public:
-  /// Throws ArgumentError when a name stands twice, is `__metadata__`, or a size is no whole number
-  /// of bytes; FileError as AtomicFile.
+  /// Throws ArgumentError when a name stands twice, is `__metadata__` or no UTF-8, when a tensor is
+  /// no whole number of bytes, or the header would be longer than readers take (100 MB);
+  /// FileError as AtomicFile.
   SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorPlan> tensors,
-                    std::map<std::string, std::string> metadata = {});
+                    const std::map<std::string, std::string>& metadata = {});
 
   /// The tensors in file order, with their places.
   const std::vector<StoredTensor>& layout() const { return layout_; }
   /// Writes bytes of one tensor, from `offset` bytes into it. Throws ArgumentError when the name is
-  /// not planned or the bytes reach beyond the tensor. May be called from several threads.
+  /// not planned or the bytes reach beyond the tensor; FileError as AtomicFile. May be called from
+  /// several threads.
   void write(std::string_view name, std::span<const std::byte> bytes, std::uint64_t offset = 0);
-  /// Finishes the file. Throws ArgumentError when a tensor was not written whole.
+  /// Checks that every byte was written and syncs them to the disk: `commit` then only renames. A
+  /// caller with several files finishes them all before the first commit. Throws ArgumentError when
+  /// a tensor was not written whole, FileError as AtomicFile.
+  void finish();
+  /// Finishes the file and puts it in its place. Throws as `finish`.
   void commit();
 
  private:
+  /// Parts of a tensor that are written: where each begins, and its end. No two of them touch.
+  using Parts = std::map<std::uint64_t, std::uint64_t>;
+
+  void note_written(std::size_t tensor, std::uint64_t begin, std::uint64_t end);
+
   std::vector<StoredTensor> layout_;
   std::unordered_map<std::string_view, std::size_t> by_name_;
-  std::vector<std::uint64_t> written_;  // bytes so far, one entry a tensor
+  std::vector<Parts> written_;  // one entry a tensor
+  std::unique_ptr<std::mutex> written_lock_;
   AtomicFile file_;
 };
 
@@ -113,7 +135,8 @@ struct TensorBytes {
   std::span<const std::byte> bytes;
 };
 
-/// Writes one file. Throws ArgumentError and FileError as SafetensorsWriter.
+/// Writes one file. Throws ArgumentError as SafetensorsWriter and when a tensor's bytes are not as
+/// many as its plan says; FileError as AtomicFile.
 void save_safetensors(const std::filesystem::path& path, const std::vector<TensorBytes>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 
@@ -125,7 +148,8 @@ struct ShardOptions {
 
 /// Which tensors of a sharded checkpoint go into which file, in the given order, each shard filled
 /// up to `max_shard_bytes`. Shards are named `model-00001-of-00003.safetensors`, or
-/// `model.safetensors` when there is only one.
+/// `model.safetensors` when there is only one. Throws ArgumentError when `max_shard_bytes` is 0 or
+/// a tensor is no whole number of bytes.
 struct ShardPlan {
   std::string file;
   std::vector<std::size_t> tensors;  // positions in the list that was planned
@@ -133,8 +157,13 @@ struct ShardPlan {
 std::vector<ShardPlan> plan_shards(const std::vector<TensorPlan>& tensors,
                                    const ShardOptions& options = {});
 
-/// Writes the shards and, when there are several, `model.safetensors.index.json`. The index comes
-/// last, so that a killed run leaves no index that names a missing shard.
+/// Writes the shards into a folder that exists and, when there are several,
+/// `model.safetensors.index.json`. Every shard is on the disk before the first one takes its name,
+/// so that what fails (a full disk, say) leaves the folder as it was; the index comes last, so that
+/// a killed run leaves no new index that names a missing shard. One descriptor a shard is open
+/// meanwhile.
+/// Throws ArgumentError as SafetensorsWriter; FileError as AtomicFile, and when the folder holds a
+/// checkpoint that readers would take instead (an index beside one file, or the other way round).
 void save_sharded_safetensors(const std::filesystem::path& folder,
                               const std::vector<TensorBytes>& tensors,
                               const ShardOptions& options = {});
