@@ -1,8 +1,8 @@
 // Opens the checkpoint that is given and tells what a stranger's program needs of each layer.
-#include <eckart/eckart.h>
-
 #include <cstdint>
 #include <iostream>
+
+#include <eckart/eckart.h>
 
 namespace ek = eckart;
 
