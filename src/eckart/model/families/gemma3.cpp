@@ -1,0 +1,58 @@
+// Gemma 3's text model (arXiv 2503.19786): Gemma 2's four norms, RMSNorm on each head's queries and
+// keys, and one layer in six without a window. The multimodal files nest its config in text_config.
+#include "eckart/model/families/blocks/attention.h"
+#include "eckart/model/families/blocks/heads.h"
+#include "eckart/model/families/blocks/mlp.h"
+#include "eckart/model/families/blocks/sizes.h"
+
+namespace eckart {
+namespace {
+
+void fill(Table& table, std::string_view base_prefix) {
+  read_decoder_sizes(table, {.context = 131'072,
+                             .n_kv_heads = 4,
+                             .d_head = 256,
+                             .is_tied = true,
+                             .n_vocab = 262'208,
+                             .n_heads = 8});
+  const bool bias = table.flag("attention_bias", false);
+  const Index period = table.config().size({"sliding_window_pattern"}).value_or(6);
+  if (period == 0) table.fail("sliding_window_pattern is 0, but must be at least 1");
+  set_windows(table, read_window(table, 4096),
+              [=](Index layer) { return (layer + 1) % period != 0; });
+
+  table.begin_base(base_prefix);
+  table.embedding("embed_tokens", Role::token_embedding, table.vocab());
+  table.begin_layers("layers.{layer}.");
+  table.norm({.name = "input_layernorm", .axis = table.d_model()});
+  grouped_attention(table, {.qkv_bias = bias, .out_bias = bias, .qk_norm = true});
+  table.norm({.name = "post_attention_layernorm", .axis = table.d_model()});
+  table.norm({.name = "pre_feedforward_layernorm", .axis = table.d_model()});
+  gated_mlp(table);
+  table.norm({.name = "post_feedforward_layernorm", .axis = table.d_model()});
+  table.end_layers();
+  table.norm({.name = "norm", .axis = table.d_model()});
+}
+
+Architecture read(const Config& config) {
+  const std::optional<Config> text = config.section("text_config");
+  Table table(text ? *text : config, "gemma3", &config);
+  if (!text) {
+    table.read_class("Gemma3ForCausalLM");
+    fill(table, "model.");
+    decoder_head(table);
+    return table.finish();
+  }
+  table.note(
+      "the vision tower and its projector are not counted: the count is that of the text model");
+  table.read_class("Gemma3ForConditionalGeneration");
+  fill(table, "language_model.model.");
+  decoder_head(table, {.unembedding = "language_model.lm_head"});
+  return table.finish();
+}
+
+}  // namespace
+
+Family family_gemma3() { return {"gemma3", {"gemma3", "gemma3_text"}, read}; }
+
+}  // namespace eckart
