@@ -1,17 +1,17 @@
 // eckart check: every rule of the formats, every finding with its place.
-#include <fmt/format.h>
+#include "eckart/io/findings.h"
+#include "eckart/io/validate.h"
 
-#include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "commands.h"
 #include "console.h"
-#include "eckart/io/findings.h"
-#include "eckart/io/validate.h"
 #include "json_output.h"
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace eckart::cli {
 namespace {
@@ -73,7 +73,8 @@ int check(const std::vector<std::string>& paths, const CommonOptions& common) {
   if (common.json) {
     Json list = Json::array();
     for (const Finding& finding : all.all()) list.push_back(to_json(finding));
-    print_json({{"ok", all.errors() == 0}, {"findings", std::move(list)}, {"omitted", all.omitted()}});
+    print_json(
+        {{"ok", all.errors() == 0}, {"findings", std::move(list)}, {"omitted", all.omitted()}});
   } else if (!all.empty()) {
     print(counted(all.errors(), "error") + ", " + counted(all.warnings(), "warning") + "\n");
   }

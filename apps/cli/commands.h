@@ -2,13 +2,14 @@
 // and shell completion say is taken from these definitions.
 #pragma once
 
-#include <CLI/App.hpp>
+#include "eckart/io/dtype.h"
+
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "eckart/io/dtype.h"
+#include <CLI/App.hpp>
 
 namespace eckart::cli {
 

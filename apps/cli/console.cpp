@@ -1,8 +1,6 @@
 #include "console.h"
 
-#include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
+#include "eckart/core/errors.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "eckart/core/errors.h"
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace eckart::cli {
 namespace {
@@ -53,7 +53,8 @@ std::string with_prefix(double amount, double step, const auto& units) {
     amount /= step;
     ++unit;
   }
-  return unit == 0 ? fmt::format("{:.0f} {}", amount, units[0]) : three_figures(amount, units[unit]);
+  return unit == 0 ? fmt::format("{:.0f} {}", amount, units[0])
+                   : three_figures(amount, units[unit]);
 }
 
 bool is_colored() {
@@ -153,8 +154,7 @@ std::string Table::text(int indent) const {
     }
     return trimmed_right(std::move(line));
   };
-  std::string text =
-      dim(line_of([&](std::size_t c) { return columns_[c].title; })) + "\n";
+  std::string text = dim(line_of([&](std::size_t c) { return columns_[c].title; })) + "\n";
   for (const auto& row : rows_) {
     text += line_of([&](std::size_t c) { return c < row.size() ? row[c] : std::string(); }) + "\n";
   }

@@ -1,7 +1,4 @@
 // Help, man page and shell completion, all read off the same command definitions.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -10,6 +7,8 @@
 
 #include "commands.h"
 #include "console.h"
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace eckart::cli {
 namespace {
@@ -126,17 +125,20 @@ std::string man_options(const CLI::App& app) {
 }
 
 std::string man_page(const CLI::App& app) {
-  std::string text = fmt::format(".TH ECKART 1 \"\" \"eckart {}\" \"User Commands\"\n", ECKART_VERSION);
+  std::string text =
+      fmt::format(".TH ECKART 1 \"\" \"eckart {}\" \"User Commands\"\n", ECKART_VERSION);
   text += fmt::format(".SH NAME\neckart \\- {}\n", roff(app.get_description()));
   text += ".SH SYNOPSIS\n.B eckart\n.I COMMAND\n[OPTIONS]\n.SH COMMANDS\n";
   for (const CLI::App* command : commands_of(app)) {
-    text += fmt::format(".SS {}\n{}.\n", roff(usage_of(*command)), roff(command->get_description()));
+    text +=
+        fmt::format(".SS {}\n{}.\n", roff(usage_of(*command)), roff(command->get_description()));
     text += fmt::format(".PP\nExample:\n.PP\n.nf\n{}.fi\n", roff(command->get_footer()));
     text += man_options(*command);
   }
   text += ".SH EXIT STATUS\n0 success; 1 an error, or something wrong was found; 2 wrong usage.\n";
-  text += ".SH UNITS\nkB, MB, GB are powers of 10, KiB, MiB, GiB powers of 2. One MAC is one "
-          "multiplication and one addition, two FLOPs.\n";
+  text +=
+      ".SH UNITS\nkB, MB, GB are powers of 10, KiB, MiB, GiB powers of 2. One MAC is one "
+      "multiplication and one addition, two FLOPs.\n";
   return text;
 }
 
@@ -182,7 +184,8 @@ std::string quoted(const std::string& text) {
 // zsh reads `:` and brackets of a description itself.
 std::string zsh_text(std::string text) {
   for (const char special : {'\\', ':', '[', ']'}) {
-    for (std::size_t i = text.find(special); i != std::string::npos; i = text.find(special, i + 2)) {
+    for (std::size_t i = text.find(special); i != std::string::npos;
+         i = text.find(special, i + 2)) {
       text.insert(i, "\\");
     }
   }
@@ -190,12 +193,16 @@ std::string zsh_text(std::string text) {
 }
 
 std::string zsh_completion(const CLI::App& app) {
-  std::string text = "#compdef eckart\n# made by `eckart completion zsh`\n_eckart() {\n  local -a commands\n  commands=(\n";
+  std::string text =
+      "#compdef eckart\n# made by `eckart completion zsh`\n_eckart() {\n  local -a commands\n  "
+      "commands=(\n";
   for (const CLI::App* command : commands_of(app)) {
-    text += "    " + quoted(command->get_name() + ":" + zsh_text(command->get_description())) + "\n";
+    text +=
+        "    " + quoted(command->get_name() + ":" + zsh_text(command->get_description())) + "\n";
   }
-  text += "  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n"
-          "  local command=$words[2]\n  shift words; (( CURRENT-- ))\n  case $command in\n";
+  text +=
+      "  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n"
+      "  local command=$words[2]\n  shift words; (( CURRENT-- ))\n  case $command in\n";
   for (const CLI::App* command : commands_of(app)) {
     text += "    " + command->get_name() + ") _arguments";
     for (const CLI::Option* option : options_of(*command, false)) {
@@ -216,7 +223,8 @@ std::string fish_completion(const CLI::App& app) {
     text += fmt::format("complete -c eckart -n __fish_use_subcommand -f -a {} -d {}\n",
                         command->get_name(), quoted(command->get_description()));
     for (const CLI::Option* option : options_of(*command, false)) {
-      text += fmt::format("complete -c eckart -n '__fish_seen_subcommand_from {}'", command->get_name());
+      text += fmt::format("complete -c eckart -n '__fish_seen_subcommand_from {}'",
+                          command->get_name());
       for (const std::string& name : option->get_snames()) text += " -s " + name;
       for (const std::string& name : option->get_lnames()) text += " -l " + name;
       if (!value_name(*option).empty()) text += " -r";
@@ -241,18 +249,20 @@ std::string help_text(const CLI::App& app) {
   }
   text += "\nOptions:\n" + listed(option_texts(app));
   if (app.get_parent() == nullptr) {
-    text += "\n`eckart COMMAND --help` tells more. GB is 10^9 bytes, GiB 2^30; one MAC is two FLOPs.\n";
+    text +=
+        "\n`eckart COMMAND --help` tells more. GB is 10^9 bytes, GiB 2^30; one MAC is two FLOPs.\n";
   }
   return text;
 }
 
 void add_man(CommandLine& line) {
-  add_plain_command(line,
-                    {.name = "man", .summary = "Print the manual page", .examples = {"eckart man | man -l -"}},
-                    [&line] {
-                      print(man_page(line.app));
-                      return 0;
-                    });
+  add_plain_command(
+      line,
+      {.name = "man", .summary = "Print the manual page", .examples = {"eckart man | man -l -"}},
+      [&line] {
+        print(man_page(line.app));
+        return 0;
+      });
 }
 
 void add_completion(CommandLine& line) {

@@ -1,9 +1,8 @@
 // JSON on standard output: keys in the order they are written, invalid UTF-8 replaced.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "console.h"
+#include <nlohmann/json.hpp>
 
 namespace eckart::cli {
 

@@ -1,8 +1,7 @@
 // The command `eckart`: reads the command line, runs one command, turns errors into messages.
-#include <fmt/format.h>
-#include <unistd.h>
+#include "eckart/core/errors.h"
+#include "eckart/core/parallel.h"
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -12,8 +11,9 @@
 
 #include "commands.h"
 #include "console.h"
-#include "eckart/core/errors.h"
-#include "eckart/core/parallel.h"
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
 
 namespace eckart::cli {
 namespace {

@@ -1,3 +1,5 @@
+#include "eckart/core/errors.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -8,7 +10,6 @@
 #include <utility>
 
 #include "commands.h"
-#include "eckart/core/errors.h"
 
 namespace eckart::cli {
 namespace {

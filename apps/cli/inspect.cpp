@@ -1,0 +1,108 @@
+// eckart inspect: what is in a checkpoint, and whether its three sources agree.
+#include "eckart/io/scan.h"
+#include "eckart/model/cross_check.h"
+#include "eckart/model/match_specs.h"
+#include "eckart/model/summary.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "console.h"
+#include "inspect_json.h"
+#include "inspect_report.h"
+#include "json_output.h"
+#include "model_input.h"
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace eckart::cli {
+namespace {
+
+struct InspectOptions {
+  std::string path;
+  bool tensors = false;
+  bool values = false;
+};
+
+// Of each line of the table, the share of its experts that a token uses. Tensors that no line knows
+// are used by every token.
+Index active_parameters_of(const Inspection& inspection) {
+  const std::vector<LogicalTensor>& tensors = inspection.input.tensors;
+  const Index total = inspection.summary.root.parameters;
+  if (!inspection.input.architecture) return total;
+  const Architecture& architecture = *inspection.input.architecture;
+  std::vector<Index> idle(architecture.tensors.size(), 0);
+  const SpecMatches matches = match_specs(architecture, tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const SpecMatch& match = matches.of[i];
+    if (match.spec < 0 || !match.is_in_table) continue;
+    idle[static_cast<std::size_t>(match.spec)] += tensors[i].parameters;
+  }
+  Index active = total;
+  for (std::size_t i = 0; i < idle.size(); ++i) {
+    const TensorSpec& spec = architecture.tensors[i];
+    if (spec.n_experts > spec.n_active_experts && !spec.is_extra) {
+      active -= idle[i] / spec.n_experts * (spec.n_experts - spec.n_active_experts);
+    }
+  }
+  return active;
+}
+
+std::vector<TensorValues> scan_all(const Checkpoint& checkpoint, bool quiet) {
+  std::vector<TensorValues> found;
+  Progress progress("values", checkpoint.tensor_bytes(), quiet);
+  // File order keeps the disk reading forward.
+  for (const SafetensorsFile& shard : checkpoint.shards()) {
+    for (const StoredTensor& tensor : shard.tensors()) {
+      const ValueScan scan = scan_file_values(shard.file(), tensor.dtype, tensor.begin, tensor.end);
+      found.push_back({&tensor, scan});
+      progress.advance(tensor.bytes());
+    }
+  }
+  return found;
+}
+
+int inspect(const InspectOptions& options, const CommonOptions& common) {
+  Inspection inspection{.input = open_model_with_checkpoint(options.path)};
+  const ModelInput& input = inspection.input;
+  const Architecture* const architecture = input.architecture ? &*input.architecture : nullptr;
+  inspection.summary = summarize(input.tensors, architecture);
+  const StoredList stored = stored_list(*input.checkpoint);
+  inspection.differences =
+      cross_check({.architecture = architecture,
+                   .tensors = &input.tensors,
+                   .stored = &stored,
+                   .index = input.checkpoint->index() ? &*input.checkpoint->index() : nullptr});
+  inspection.active_parameters = active_parameters_of(inspection);
+  if (options.values) inspection.values = scan_all(*input.checkpoint, common.quiet || common.json);
+  if (common.json) {
+    print_json(to_json(inspection, options.tensors));
+  } else {
+    print(inspection_text(inspection, options.tensors));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(CommandLine& line) {
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* const command = add_command(
+      line,
+      {.name = "inspect",
+       .summary = "Show what is in a checkpoint, and whether config, index and headers agree",
+       .examples = {"eckart inspect models/all-MiniLM-L6-v2",
+                    "eckart inspect model.safetensors --tensors",
+                    "eckart inspect models/all-MiniLM-L6-v2 --values --json"}},
+      [options, &line] { return inspect(*options, line.common); });
+  command->add_option("path", options->path, "A model folder, a .safetensors file or an index")
+      ->required()
+      ->type_name("PATH");
+  command->add_flag("--tensors", options->tensors, "List every tensor, unfolded");
+  command->add_flag("--values", options->values,
+                    "Read all values: find NaN, infinities and tensors that are all zero");
+}
+
+}  // namespace eckart::cli

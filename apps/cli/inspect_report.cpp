@@ -1,0 +1,198 @@
+#include "inspect_report.h"
+
+#include "eckart/io/findings.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string_view>
+
+#include "console.h"
+#include <fmt/format.h>
+
+namespace eckart::cli {
+namespace {
+
+std::uint64_t to_unsigned(Index number) { return static_cast<std::uint64_t>(number); }
+
+// `90.9 MB F32`, `13.8 GB: 12.0 GB MXFP4, 1.80 GB BF16`.
+std::string storage_text(const std::vector<LogicalTensor>& tensors, std::uint64_t bytes) {
+  std::vector<StorageTotal> totals;
+  for (StorageTotal& total : storage_totals(tensors)) {
+    if (total.kind == TensorKind::parameter) totals.push_back(std::move(total));
+  }
+  if (totals.size() == 1) return bytes_text(bytes) + " " + totals.front().storage;
+  std::string text = bytes_text(bytes);
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    text += (i == 0 ? ": " : ", ") + bytes_text(totals[i].bytes) + " " + totals[i].storage;
+  }
+  return text;
+}
+
+std::string head_text(const Inspection& inspection) {
+  const ModelInput& input = inspection.input;
+  const Index total = inspection.summary.root.parameters;
+  std::string text = bold(input.name);
+  if (input.architecture) text += "   " + architecture_line(*input.architecture);
+  text += "\n" + grouped(total) + " parameters";
+  if (inspection.active_parameters != total) {
+    text += " (" + grouped(inspection.active_parameters) + " active)";
+  }
+  text += "   " + storage_text(input.tensors, input.checkpoint->tensor_bytes());
+  return text + "   " + counted(input.checkpoint->shards().size(), "file") + "\n";
+}
+
+void add_node(Table& table, const SummaryNode& node, int depth) {
+  const bool folded = node.n_copies > 1;
+  const Index parameters = node.parameters * node.n_copies;
+  const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
+  std::string shape;
+  if (node.is_tensor) {
+    shape = (folded ? grouped(node.n_copies) + " x " : "") + to_string(node.shape);
+  } else if (folded) {
+    shape = grouped(node.n_copies) + " x " + grouped(node.parameters);
+  }
+  const bool top = depth == 0 || !node.is_tensor;
+  table.add({indent + printable(node.label), shape, node.storage, grouped(parameters),
+             top ? fmt::format("{:.1f}%", 100 * node.share) : "",
+             node.with_bias ? "with bias" : ""});
+  for (const SummaryNode& child : node.children) add_node(table, child, depth + 1);
+}
+
+std::string tree_text(const Summary& summary) {
+  using Align = Table::Align;
+  Table table({{"module"},
+               {"shape (axes)"},
+               {"dtype"},
+               {"parameters", Align::right},
+               {"share", Align::right},
+               {""}});
+  for (const SummaryNode& node : summary.root.children) add_node(table, node, 0);
+  std::string text = table.empty() ? "  no tensors\n" : table.text();
+  for (const NotCounted& item : summary.not_counted) {
+    text += fmt::format("  not counted: {}, {} {} values in {}, {}: {}\n", printable(item.name),
+                        grouped(item.elements), item.storage,
+                        counted(to_unsigned(item.n_tensors), "tensor"), bytes_text(item.bytes),
+                        item.reason);
+  }
+  return text;
+}
+
+std::string tensors_text(const Inspection& inspection) {
+  using Align = Table::Align;
+  const Checkpoint& checkpoint = *inspection.input.checkpoint;
+  Table table({{"tensor"},
+               {"shape"},
+               {"dtype"},
+               {"bytes", Align::right},
+               {"begin", Align::right},
+               {"file"}});
+  for (const CheckpointTensor& entry : checkpoint.tensors()) {
+    const std::filesystem::path file = checkpoint.shards()[entry.shard].path();
+    table.add({printable(entry.stored->name), to_string(entry.stored->shape),
+               std::string(to_string(entry.stored->dtype)), grouped(entry.stored->bytes()),
+               grouped(entry.stored->begin), printable(file.filename().string())});
+  }
+  return table.empty() ? "  no tensors\n" : table.text();
+}
+
+// Which sources there were to compare.
+std::string sources_of(const ModelInput& input) {
+  const bool index = input.checkpoint->index().has_value();
+  if (input.architecture)
+    return index ? "config.json, the index and the headers" : "config.json and the file";
+  return "the index and the headers";
+}
+
+std::string difference_text(const Difference& difference) {
+  const std::string level(to_string(difference.level));
+  const std::string shown = difference.level == DifferenceLevel::error     ? red("error  ")
+                            : difference.level == DifferenceLevel::warning ? yellow("warning")
+                                                                           : "note   ";
+  std::string text = "  " + shown + " " + difference.message + "\n";
+  if (!difference.hint.empty()) text += "          hint: " + difference.hint + "\n";
+  return text;
+}
+
+std::string differences_text(const Inspection& inspection) {
+  const ModelInput& input = inspection.input;
+  const auto n_of = [&](DifferenceLevel level) {
+    return to_unsigned(std::count_if(inspection.differences.begin(), inspection.differences.end(),
+                                     [&](const Difference& d) { return d.level == level; }));
+  };
+  const std::uint64_t errors = n_of(DifferenceLevel::error);
+  const std::uint64_t warnings = n_of(DifferenceLevel::warning);
+  std::string text;
+  if (!input.no_architecture.empty()) {
+    text += "not compared with a config: " + input.no_architecture + "\n";
+    if (!input.no_architecture_hint.empty()) text += "  hint: " + input.no_architecture_hint + "\n";
+  }
+  if (input.architecture || input.checkpoint->index()) {
+    text += sources_of(input);
+    text += errors + warnings == 0 ? " agree\n"
+                                   : " differ: " + counted(errors, "error") + ", " +
+                                         counted(warnings, "warning") + "\n";
+  }
+  for (const Difference& difference : inspection.differences) {
+    // Buffers and scales stand below the table already.
+    if (difference.kind != "buffer" && difference.kind != "quantisation_scales") {
+      text += difference_text(difference);
+    }
+  }
+  for (const Finding& finding : input.checkpoint->warnings().all()) {
+    text +=
+        "  " + yellow("warning") + " " + printable(finding.file) + ": " + finding.message + "\n";
+  }
+  return text;
+}
+
+std::string values_text(const std::vector<TensorValues>& all) {
+  std::uint64_t n_values = 0;
+  std::string lines;
+  for (const TensorValues& values : all) {
+    n_values += values.scan.n_values;
+    const std::string problem = describe_values(values);
+    if (!problem.empty()) {
+      lines += "  " + red("values ") + " " + printable(values.tensor->name) + ": " + problem + "\n";
+    }
+  }
+  return "values: " + grouped(n_values) + " read, " +
+         (lines.empty() ? "all finite, no tensor all zero\n" : "not all well:\n" + lines);
+}
+
+}  // namespace
+
+std::string position_text(const Shape& shape, std::uint64_t at) {
+  std::vector<std::uint64_t> position(static_cast<std::size_t>(shape.rank()));
+  for (Index axis = shape.rank() - 1; axis >= 0; --axis) {
+    const std::uint64_t size = to_unsigned(shape.size(axis));
+    position[static_cast<std::size_t>(axis)] = at % size;
+    at /= size;
+  }
+  return fmt::format("[{}]", fmt::join(position, ", "));
+}
+
+std::string describe_values(const TensorValues& values) {
+  const ValueScan& scan = values.scan;
+  std::string text;
+  const auto add = [&](std::uint64_t count, std::string_view what,
+                       const std::optional<std::uint64_t>& first) {
+    if (count == 0) return;
+    text += fmt::format("{}{} {} (first at {})", text.empty() ? "" : ", ", grouped(count), what,
+                        position_text(values.tensor->shape, *first));
+  };
+  add(scan.n_nan, "NaN", scan.first_nan);
+  add(scan.n_infinite, "infinite", scan.first_infinite);
+  if (!text.empty()) return text + " of " + grouped(scan.n_values) + " values";
+  return scan.all_zero ? "all " + grouped(scan.n_values) + " values are zero" : "";
+}
+
+std::string inspection_text(const Inspection& inspection, bool list_tensors) {
+  std::string text = head_text(inspection) + "\n";
+  text += list_tensors ? tensors_text(inspection) : tree_text(inspection.summary);
+  text += "\n" + differences_text(inspection);
+  if (inspection.values) text += values_text(*inspection.values);
+  return text;
+}
+
+}  // namespace eckart::cli

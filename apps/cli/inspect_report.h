@@ -1,0 +1,37 @@
+// What `eckart inspect` has found, and its text.
+#pragma once
+
+#include "eckart/io/scan.h"
+#include "eckart/model/cross_check.h"
+#include "eckart/model/summary.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model_input.h"
+
+namespace eckart::cli {
+
+struct TensorValues {
+  const StoredTensor* tensor = nullptr;
+  ValueScan scan;
+};
+
+struct Inspection {
+  ModelInput input;
+  Summary summary = {};
+  std::vector<Difference> differences = {};
+  Index active_parameters = 0;
+  std::optional<std::vector<TensorValues>> values = {};
+};
+
+/// The whole report; `list_tensors` shows every tensor instead of the folded tree.
+std::string inspection_text(const Inspection& inspection, bool list_tensors);
+
+/// What is wrong with the values of a tensor, or empty: `3 NaN (first at [0, 17])`, `all zero`.
+std::string describe_values(const TensorValues& values);
+/// Position of element `at` of a row-major tensor: `[0, 17]`.
+std::string position_text(const Shape& shape, std::uint64_t at);
+
+}  // namespace eckart::cli

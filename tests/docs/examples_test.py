@@ -1,0 +1,85 @@
+"""Runs every example of the documents and compares what it prints with what the document shows.
+
+A fenced block marked `console` holds commands after `$ ` and, below each, exactly what it prints
+(standard output and standard error together). `./run` stands for the command itself. A block marked
+`cpp` must stand, letter for letter, in one of docs/examples/*.cpp, which are built and run by ctest.
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ECKART = pathlib.Path(os.environ.get("ECKART", ROOT / "build/release/eckart"))
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md")), *sorted((ROOT / "examples").glob("*/README.md"))]
+# Commands that only make sense typed by a person: they install, build or change the machine.
+NOT_RUN = ("./test", "git ", "cd ", "tools/", "cmake ", "sudo ", "./run\n")
+
+
+def blocks(document, language):
+    text = document.read_text(encoding="utf-8")
+    for match in re.finditer(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        if match.group(1) == language:
+            line = text.count("\n", 0, match.start()) + 1
+            yield line, match.group(2)
+
+
+def commands(block):
+    """Pairs of a command and the text below it."""
+    found = []
+    for line in block.splitlines(keepends=True):
+        if line.startswith("$ "):
+            found.append([line[2:].rstrip("\n"), ""])
+        elif found:
+            found[-1][1] += line
+    return found
+
+
+class Examples(unittest.TestCase):
+    maxDiff = None
+
+    def run_block(self, document, line, block):
+        for command, shown in commands(block):
+            if (command + "\n").startswith(NOT_RUN):
+                continue
+            with self.subTest(document=str(document.relative_to(ROOT)), line=line, command=command):
+                if "models/" in command and not (ROOT / "models/all-MiniLM-L6-v2").is_dir():
+                    self.skipTest("the real checkpoint was not fetched (tools/fetch_minilm)")
+                words = command.replace("./run ", "eckart ", 1)
+                self.assertTrue(words.startswith("eckart "), f"not a command of eckart: {command}")
+                words = shlex.quote(str(ECKART)) + words[len("eckart"):]
+                result = subprocess.run(["bash", "-c", words], cwd=ROOT, text=True, timeout=120, check=False,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                self.assertEqual(result.stdout, shown)
+
+    def test_console_blocks_print_what_they_show(self):
+        n = 0
+        for document in DOCUMENTS:
+            for line, block in blocks(document, "console"):
+                self.run_block(document, line, block)
+                n += 1
+        self.assertGreater(n, 0, "no document has an example")
+
+    def test_cpp_blocks_are_built_examples(self):
+        sources = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs/examples").glob("*.cpp"))]
+        for document in DOCUMENTS:
+            for line, block in blocks(document, "cpp"):
+                with self.subTest(document=str(document.relative_to(ROOT)), line=line):
+                    self.assertTrue(any(block in source for source in sources),
+                                    "this block stands in no file of docs/examples")
+
+    def test_links_between_documents_lead_somewhere(self):
+        for document in DOCUMENTS:
+            for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")):
+                with self.subTest(document=str(document.relative_to(ROOT)), target=target):
+                    self.assertTrue((document.parent / target).exists())
+
+
+if __name__ == "__main__":
+    if not ECKART.exists():
+        sys.exit(f"{ECKART} is not built")
+    unittest.main()
