@@ -95,10 +95,16 @@ hn::VFromD<hn::RebindToUnsigned<D>> widened(D d, hn::VFromD<hn::RebindToUnsigned
                                    hn::Set(d_int, static_cast<std::int32_t>(first_normal)));
   auto result = hn::IfThenElse(hn::RebindMask(d32, is_subnormal), subnormal, normal);
   if constexpr (format.specials == Specials::ieee) {
-    const auto is_special = hn::Gt(hn::BitCast(d_int, magnitude),
-                                   hn::Set(d_int, static_cast<std::int32_t>(largest_exponent) - 1));
-    result = hn::IfThenElse(hn::RebindMask(d32, is_special),
-                            hn::Or(normal, hn::Set(d32, float_infinity)), result);
+    // A NaN becomes quiet, as the instruction for F16 makes it: the same bits on every machine.
+    const auto beyond = [&](std::uint32_t limit) HWY_ATTR {
+      const auto mask =
+          hn::Gt(hn::BitCast(d_int, magnitude), hn::Set(d_int, static_cast<std::int32_t>(limit)));
+      return hn::RebindMask(d32, mask);
+    };
+    const auto special =
+        hn::Or(normal, hn::IfThenElse(beyond(largest_exponent), hn::Set(d32, quiet_nan),
+                                      hn::Set(d32, float_infinity)));
+    result = hn::IfThenElse(beyond(largest_exponent - 1), special, result);
   } else {
     const std::uint32_t nan = format.specials == Specials::fn ? stored_sign - 1 : stored_sign;
     const auto compared = format.specials == Specials::fn ? magnitude : x;
@@ -343,8 +349,10 @@ float small_to_float(std::uint32_t bits, std::uint32_t sign_bit, int mantissa, i
   return (bits & sign_bit) == 0 ? value : -value;
 }
 
+// Infinity, or a quiet NaN where a bit of the mantissa is set.
 float special_to_float(std::uint32_t mantissa_bits, bool negative) {
-  return std::bit_cast<float>((negative ? 0xff800000u : 0x7f800000u) | mantissa_bits);
+  const std::uint32_t kind = mantissa_bits == 0 ? 0x7f800000 : 0x7fc00000;
+  return std::bit_cast<float>((negative ? 0x80000000 : 0) | kind | mantissa_bits);
 }
 
 }  // namespace
