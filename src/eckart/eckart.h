@@ -19,4 +19,9 @@
 #include "eckart/io/widen.h"
 #include "eckart/model/architecture.h"
 #include "eckart/model/config.h"
+#include "eckart/model/cross_check.h"
+#include "eckart/model/logical_tensors.h"
+#include "eckart/model/match_specs.h"
+#include "eckart/model/quantization.h"
+#include "eckart/model/summary.h"
 // IWYU pragma: end_exports
