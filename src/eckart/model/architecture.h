@@ -122,6 +122,7 @@ struct Architecture {
   bool is_tied = false;      // one matrix embeds and unembeds
   bool is_gated = false;     // MLP: down(act(gate x) * up x) instead of down(act(up x))
   bool is_parallel = false;  // attention and MLP read the same input (Phi, GPT-NeoX)
+  bool has_alibi = false;    // scores fall with distance; neither learned nor rotary positions
   /// Tokens each layer's attention looks back, itself included; 0 means all. One entry a layer.
   std::vector<Index> windows;
   std::optional<LatentAttention> latent;

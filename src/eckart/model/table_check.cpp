@@ -359,7 +359,9 @@ std::vector<FoundShape> found_shapes(const Architecture& architecture,
     const auto spec = static_cast<std::size_t>(match.spec);
     if (has_shape[spec]) continue;
     has_shape[spec] = true;
-    found.push_back({&architecture.tensors[spec], tensors[i].shape});
+    // In the table's order of axes, where storage has another.
+    const TensorSpec& line = architecture.tensors[spec];
+    found.push_back({&line, has_shape_of(tensors[i], line) ? line.shape : tensors[i].shape});
   }
   return found;
 }

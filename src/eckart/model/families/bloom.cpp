@@ -27,6 +27,7 @@ Architecture read(const Config& config) {
   Table table(config, "bloom");
   table.read_class("BloomForCausalLM");
   read_sizes(table);
+  table.arch.has_alibi = true;
 
   table.begin_base("transformer.");
   table.embedding("word_embeddings", Role::token_embedding, table.vocab());
