@@ -1,6 +1,7 @@
 #include "eckart/model/architecture.h"
 
 #include "eckart/core/errors.h"
+#include "eckart/io/findings.h"
 #include "eckart/model/checked.h"
 #include "eckart/model/family_list.h"
 
@@ -91,7 +92,7 @@ Architecture read_architecture(const Config& config) {
   }
   const std::string what = model_type.empty()
                                ? std::string("it has no model_type, but the family is found by it")
-                               : "no family reads the model_type " + model_type.substr(0, 60) +
+                               : "no family reads the model_type " + printable(model_type, 60) +
                                      ", but the tensors' table comes from the family";
   throw_argument_error(config.source() + ": " + what, "the families known are " + known);
 }

@@ -6,6 +6,7 @@
 #include "eckart/core/shape.h"
 
 #include <initializer_list>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,26 @@ inline Index checked_sum(std::initializer_list<Index> terms, std::string_view qu
   Index sum = 0;
   for (const Index term : terms) {
     if (__builtin_add_overflow(sum, term, &sum)) throw_overflow(quantity);
+  }
+  return sum;
+}
+
+/// As `checked_product`, but the largest Index where it overflows: for what is only compared.
+inline Index saturated_product(std::initializer_list<Index> factors) {
+  Index product = 1;
+  bool overflow = false;
+  for (const Index factor : factors) {
+    if (factor == 0) return 0;
+    overflow = overflow || __builtin_mul_overflow(product, factor, &product);
+  }
+  return overflow ? std::numeric_limits<Index>::max() : product;
+}
+
+/// As `checked_sum`, but the largest Index where it overflows.
+inline Index saturated_sum(std::initializer_list<Index> terms) {
+  Index sum = 0;
+  for (const Index term : terms) {
+    if (__builtin_add_overflow(sum, term, &sum)) return std::numeric_limits<Index>::max();
   }
   return sum;
 }

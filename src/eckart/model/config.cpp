@@ -1,6 +1,7 @@
 #include "eckart/model/config.h"
 
 #include "eckart/core/errors.h"
+#include "eckart/io/findings.h"
 #include "eckart/io/mapped_file.h"
 
 #include <cstddef>
@@ -73,16 +74,7 @@ class CountingIterator {
   const char** furthest_;
 };
 
-// Texts of a stranger's file, made printable and short.
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  std::string shown = "\"";
-  for (const char c : text.substr(0, longest)) {
-    const bool printable = static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
-    shown += printable ? c : '?';
-  }
-  return shown + (text.size() > longest ? "…\"" : "\"");
-}
+std::string in_quotes(std::string_view text) { return '"' + printable(text, 60) + '"'; }
 
 std::string shown(const ConfigValue& value) {
   switch (value.kind) {

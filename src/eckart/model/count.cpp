@@ -1,0 +1,227 @@
+#include "eckart/model/count.h"
+
+#include "eckart/core/errors.h"
+#include "eckart/model/checked.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace eckart {
+namespace {
+
+constexpr std::size_t n_components = 8;
+constexpr Index max_tokens = Index{1} << 40;
+
+bool is_input_table(const TensorSpec& spec) {
+  return spec.role == Role::token_embedding || spec.role == Role::position_embedding ||
+         spec.role == Role::type_embedding;
+}
+
+Index of_one_layer(Index of_all, const TensorSpec& spec) {
+  return of_all / static_cast<Index>(spec.layers.size());
+}
+
+void add_to(Index& sum, Index term, std::string_view quantity) {
+  sum = checked_sum({sum, term}, quantity);
+}
+
+// Pairs of a token and one that it may look at, itself included.
+Index causal_pairs(Index context, Index window) {
+  const Index full = window == 0 ? context : std::min(context, window);
+  const Index growing = checked_product({full, full + 1}, "the pairs of tokens") / 2;
+  const Index sliding = checked_product({context - full, full}, "the pairs of tokens");
+  return checked_sum({growing, sliding}, "the pairs of tokens");
+}
+
+Index attention_macs_per_pair(const Architecture& arch) {
+  return checked_product({arch.n_heads, arch.d_head + arch.d_head_v}, "attention's MACs");
+}
+
+void check_range(std::string_view name, Index value, Index least) {
+  if (value < least || value > max_tokens) {
+    throw_argument_error("count: " + std::string(name) + " is " + std::to_string(value) +
+                         ", but must be from " + std::to_string(least) + " to 2^40");
+  }
+}
+
+FlopCount to_flops(const Architecture& arch, const MacCount& macs, Index context) {
+  FlopCount flops;
+  flops.linear_per_token = checked_product({2, macs.linear_per_token}, "FLOPs a token");
+  flops.forward_full_square = checked_product({2, macs.forward_full_square}, "the forward FLOPs");
+  flops.forward_causal = checked_product({2, macs.forward_causal}, "the forward FLOPs");
+  flops.forward = flops.forward_full_square;
+  Index keys = 0;
+  for (const Index window : arch.windows) keys += window == 0 ? context : std::min(context, window);
+  flops.per_token_at_context = checked_sum(
+      {flops.linear_per_token,
+       checked_product({2, keys, attention_macs_per_pair(arch)}, "attention's FLOPs a token")},
+      "FLOPs a token");
+  return flops;
+}
+
+TrainingCount count_training(const Count& count) {
+  const Index n = count.parameters.total;
+  TrainingCount training;
+  training.tokens = checked_product({count.context, count.batch}, "the number of tokens");
+  training.flops = checked_product({3, count.flops.forward}, "the training FLOPs");
+  training.flops_causal = checked_product({3, count.flops.forward_causal}, "the training FLOPs");
+  training.flops_6nd_total =
+      checked_product({6, count.parameters.active, training.tokens}, "6 N D");
+  training.flops_6nd_non_embedding =
+      checked_product({6, count.parameters.active_non_embedding, training.tokens}, "6 N D");
+  training.weights_bytes = count.weights.bytes;
+  training.gradient_bytes = count.weights.bytes;
+  training.optimizer_bytes =
+      checked_product({bits(count.weights.dtype) >= 32 ? 8 : 12, n}, "the optimizer's bytes");
+  training.activation_bytes = count.activations.training_bytes;
+  training.total_bytes = checked_sum({training.weights_bytes, training.gradient_bytes,
+                                      training.optimizer_bytes, training.activation_bytes},
+                                     "the training's bytes");
+  return training;
+}
+
+WeightBytes count_weights(const ParameterCount& parameters, Dtype dtype) {
+  return {.dtype = dtype,
+          .bytes = packed_bytes(parameters.total, dtype, "the weights' bytes"),
+          .extra_bytes = packed_bytes(parameters.extra, dtype, "the extra weights' bytes")};
+}
+
+std::vector<std::string> notes_of(const Architecture& arch, const CountOptions& options,
+                                  Index context) {
+  std::vector<std::string> notes = arch.assumptions;
+  if (!options.weights_dtype && !arch.dtype) {
+    notes.emplace_back("the config names no dtype: the weights are counted in BF16");
+  }
+  if (!options.weights_dtype && !arch.quantization.empty()) {
+    notes.push_back("the config names the quantisation " + arch.quantization +
+                    ": the weights are counted without it, the file is smaller");
+  }
+  if (context > arch.context) {
+    notes.push_back("a context of " + std::to_string(context) + " is beyond the " +
+                    std::to_string(arch.context) + " tokens that the model was made for");
+  }
+  return notes;
+}
+
+}  // namespace
+
+Index packed_bytes(Index elements, Dtype dtype, const std::string& quantity) {
+  const Index all_bits = checked_product({elements, bits(dtype)}, quantity);
+  return all_bits / 8 + (all_bits % 8 == 0 ? 0 : 1);
+}
+
+std::vector<LayerRun> layer_runs(const Architecture& arch) {
+  std::vector<std::vector<const TensorSpec*>> of_layer(static_cast<std::size_t>(arch.n_layers));
+  for (const TensorSpec& spec : arch.tensors) {
+    if (spec.is_extra) continue;
+    for (const Index layer : spec.layers) {
+      if (layer < arch.n_layers) of_layer[static_cast<std::size_t>(layer)].push_back(&spec);
+    }
+  }
+  std::vector<LayerRun> runs;
+  for (Index layer = 0; layer < arch.n_layers; ++layer) {
+    std::vector<const TensorSpec*>& tensors = of_layer[static_cast<std::size_t>(layer)];
+    if (runs.empty() || runs.back().tensors != tensors) {
+      runs.push_back({.first = layer, .n_layers = 0, .tensors = std::move(tensors)});
+    }
+    ++runs.back().n_layers;
+  }
+  return runs;
+}
+
+ParameterCount count_parameters(const Architecture& arch) {
+  ParameterCount count;
+  Index active_outside = 0;  // of input tables and an unembedding of its own
+  Index outside = 0;
+  std::array<ComponentParameters, n_components> components;
+  for (const TensorSpec& spec : arch.tensors) {
+    const Index total = parameters(spec);
+    const Index active = active_parameters(spec);
+    if (spec.is_extra) {
+      add_to(count.extra, total, "the number of extra parameters");
+      continue;
+    }
+    ComponentParameters& component = components[static_cast<std::size_t>(spec.component)];
+    component.total += total;  // at most the total, which is checked
+    component.active += active;
+    add_to(count.total, total, "the number of parameters");
+    count.active += active;
+    if (is_input_table(spec)) count.embedding += total;
+    if (spec.component == Component::head) count.head += total;
+    const bool is_unembedding = spec.role == Role::w_unembed && !arch.is_tied;
+    if (is_input_table(spec) || is_unembedding) {
+      outside += total;
+      active_outside += active;
+    }
+  }
+  count.non_embedding = count.total - outside;
+  count.active_non_embedding = count.active - active_outside;
+  for (std::size_t i = 0; i < n_components; ++i) {
+    components[i].component = static_cast<Component>(i);
+    if (components[i].total > 0) count.by_component.push_back(components[i]);
+  }
+  for (const LayerRun& run : layer_runs(arch)) {
+    LayerParameters layer = {.first = run.first, .n_layers = run.n_layers};
+    for (const TensorSpec* spec : run.tensors) {
+      layer.total += of_one_layer(parameters(*spec), *spec);
+      layer.active += of_one_layer(active_parameters(*spec), *spec);
+    }
+    count.per_layer.push_back(layer);
+  }
+  return count;
+}
+
+MacCount count_macs(const Architecture& arch, Index context, Index batch) {
+  MacCount macs;
+  for (const TensorSpec& spec : arch.tensors) {
+    if (spec.is_extra) continue;
+    Index& sum = spec.use == Use::per_sequence ? macs.head_per_sequence : macs.linear_per_token;
+    add_to(sum, macs_per_use(spec), "MACs a token");
+  }
+  const Index per_pair = attention_macs_per_pair(arch);
+  const Index square = checked_product({context, context}, "the pairs of tokens");
+  Index causal = 0;
+  for (const Index window : arch.windows) {
+    add_to(causal, causal_pairs(context, window), "the pairs of tokens of all layers");
+  }
+  macs.attention_full_square =
+      checked_product({arch.n_layers, square, per_pair, batch}, "attention's MACs");
+  macs.attention_causal = arch.is_decoder
+                              ? checked_product({causal, per_pair, batch}, "attention's MACs")
+                              : macs.attention_full_square;
+  const Index linear =
+      checked_sum({checked_product({macs.linear_per_token, context, batch}, "the linear MACs"),
+                   checked_product({macs.head_per_sequence, batch}, "the head's MACs")},
+                  "the linear MACs");
+  macs.forward_full_square = checked_sum({linear, macs.attention_full_square}, "the forward MACs");
+  macs.forward_causal = checked_sum({linear, macs.attention_causal}, "the forward MACs");
+  return macs;
+}
+
+Count count(const Architecture& arch, const CountOptions& options) {
+  check_range("context", options.context, 0);
+  check_range("batch", options.batch, 1);
+  check_range("the LoRA rank", options.lora_rank, 0);
+  Count count;
+  count.context = options.context == 0 ? arch.context : options.context;
+  count.batch = options.batch;
+  count.notes = notes_of(arch, options, count.context);
+  const Dtype dtype = options.weights_dtype.value_or(arch.dtype.value_or(Dtype::bf16));
+  count.parameters = count_parameters(arch);
+  count.weights = count_weights(count.parameters, dtype);
+  count.kv_cache = count_kv_cache(
+      arch, {.context = count.context, .batch = count.batch, .dtype = options.kv_dtype});
+  count.activations = count_activations(
+      arch, {.context = count.context, .batch = count.batch, .dtype = options.activation_dtype});
+  count.macs = count_macs(arch, count.context, count.batch);
+  count.flops = to_flops(arch, count.macs, count.context);
+  if (options.train) count.training = count_training(count);
+  if (options.lora_rank > 0) {
+    count.lora = count_lora(
+        arch, {.rank = options.lora_rank, .targets = options.lora_targets, .dtype = dtype});
+  }
+  return count;
+}
+
+}  // namespace eckart
