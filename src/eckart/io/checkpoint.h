@@ -8,12 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace eckart {
@@ -25,6 +23,7 @@ struct CheckpointTensor {
 };
 
 /// Open files, mapped. Tensors are in natural order of their names (`layers.2` before `layers.10`).
+/// Movable, not copyable: moving keeps what points into it.
 class Checkpoint {
  public:
   /// The path it was opened by.
@@ -40,6 +39,7 @@ class Checkpoint {
   /// but no shard holds or the other way round, files of the folder that are not part of it.
   const Findings& warnings() const { return warnings_; }
 
+  /// The tensor of that name, or nullptr. Logarithmic time.
   const StoredTensor* find(std::string_view name) const;
   /// The bytes of a tensor, in place. Throws ArgumentError, naming the closest names, when there is
   /// no tensor of that name.
@@ -59,22 +59,22 @@ class Checkpoint {
   std::vector<SafetensorsFile> shards_;
   std::optional<ShardIndex> index_;
   std::vector<CheckpointTensor> tensors_;
-  std::unordered_map<std::string_view, std::size_t> by_name_;
   Findings warnings_;
 };
 
 /// What a path means as a checkpoint.
 struct CheckpointFiles {
   std::filesystem::path folder;
-  std::optional<std::filesystem::path> index;   // the index to read, or
-  std::vector<std::filesystem::path> files;     // these files, without an index
-  std::vector<std::filesystem::path> not_part;  // other .safetensors files of the folder
+  std::optional<std::filesystem::path> index;  // the index to read, or
+  std::vector<std::filesystem::path> files;    // these files, without an index
+  /// Other indexes and `.safetensors` files of the folder. Beside an index these may be its shards.
+  std::vector<std::filesystem::path> others;
 };
 
 /// Finds the checkpoint of a path: a `.safetensors` file is itself; an index is its shards; a
-/// folder is its `model.safetensors.index.json`, else `model.safetensors`, else its only index,
-/// else all its `.safetensors` files. Throws FileError, saying what stands there instead, when
-/// there is none.
+/// folder is, as for transformers, its `model.safetensors`, else `model.safetensors.index.json`,
+/// else its only index, else all its `.safetensors` files. Reads no file. Throws FileError, saying
+/// what stands there instead, when there is none, or when several indexes leave the choice open.
 CheckpointFiles find_checkpoint(const std::filesystem::path& path);
 
 /// Opens the checkpoint of a path. Throws FormatError at the first broken rule of a format: a

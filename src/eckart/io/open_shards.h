@@ -1,0 +1,42 @@
+// The files of a checkpoint opened together and held against each other: behind `open_checkpoint`
+// and `validate`.
+#pragma once
+
+#include "eckart/core/errors.h"
+#include "eckart/io/checkpoint.h"
+#include "eckart/io/findings.h"
+#include "eckart/io/safetensors.h"
+#include "eckart/io/shard_index.h"
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace eckart {
+
+struct OpenShards {
+  std::optional<ShardIndex> index;
+  std::vector<SafetensorsFile> shards;    // as the index or the list of files has them
+  std::vector<bool> is_readable;          // one a shard; what isn't has no tensors
+  std::vector<CheckpointTensor> tensors;  // in natural order; a name may stand in several shards
+};
+
+/// Opens all files and reports every rule that they break alone and together. Headers are read on
+/// several threads; findings are in the order of the shards. Under `Strictness::read` an index that
+/// disagrees with the shards is a warning, except where a shard is missing or a name is in two.
+OpenShards open_shards(const CheckpointFiles& files, Strictness strictness, Findings& findings);
+
+/// Reports what an index says against what its shards hold.
+void check_index(const OpenShards& open, Strictness strictness, Findings& findings);
+
+/// A file that can't be opened, as a finding: the path stands beside the message, not in it.
+Finding unreadable(const std::filesystem::path& path, const FileError& error);
+
+/// First and past-the-last tensor of that name.
+std::pair<std::vector<CheckpointTensor>::const_iterator,
+          std::vector<CheckpointTensor>::const_iterator>
+tensors_named(const std::vector<CheckpointTensor>& tensors, std::string_view name);
+
+}  // namespace eckart
