@@ -10,16 +10,11 @@
 namespace eckart::detail {
 namespace {
 
-// How a model knows where its tokens stand: learned positions are added to the embedding, and
-// BLOOM's ALiBi to the scores; all others turn queries and keys.
-enum class Positions { learned, rotary, alibi };
-
-Positions positions_of(const Architecture& arch) {
-  if (arch.family == "bloom") return Positions::alibi;
-  const bool has_table =
-      std::any_of(arch.tensors.begin(), arch.tensors.end(),
-                  [](const TensorSpec& spec) { return spec.role == Role::position_embedding; });
-  return has_table ? Positions::learned : Positions::rotary;
+// Without learned positions and without ALiBi, queries and keys are turned.
+bool is_rotary(const Architecture& arch) {
+  return !arch.has_alibi &&
+         std::none_of(arch.tensors.begin(), arch.tensors.end(),
+                      [](const TensorSpec& spec) { return spec.role == Role::position_embedding; });
 }
 
 class AttentionSteps {
