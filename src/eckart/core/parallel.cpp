@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -32,7 +33,7 @@ struct Loop {
     for (Index piece = next.fetch_add(1); piece < pieces; piece = next.fetch_add(1)) {
       const Index begin = piece * grain;
       try {
-        body(begin, std::min(count, begin + grain));
+        body(begin, begin + std::min(grain, count - begin));
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first_error) first_error = std::current_exception();
@@ -46,8 +47,12 @@ thread_local bool inside_loop = false;
 
 class Pool {
  public:
-  explicit Pool(int helpers) {
-    for (int i = 0; i < helpers; ++i) threads_.emplace_back([this] { serve(); });
+  // Where the system gives fewer threads than wanted, those work alone: the pieces stay the same.
+  explicit Pool(int helpers) : helpers_(helpers) {
+    try {
+      for (int i = 0; i < helpers; ++i) threads_.emplace_back([this] { serve(); });
+    } catch (const std::system_error&) {
+    }
   }
 
   ~Pool() {
@@ -62,7 +67,7 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  int helpers() const { return static_cast<int>(threads_.size()); }
+  int helpers() const { return helpers_; }
 
   // Runs the loop on the caller and the helpers; returns when no thread touches it any more.
   void run(Loop& loop) {
@@ -98,6 +103,7 @@ class Pool {
     }
   }
 
+  int helpers_;  // how many were wanted
   std::vector<std::thread> threads_;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -16,9 +16,9 @@ int thread_count();
 void set_thread_count(int count);
 
 /// Calls `body(begin, end)` on consecutive pieces of [0, count), each of `grain` indices (the last
-/// one of what is left), on several threads and in no particular order. A loop inside a loop runs
-/// on the thread it is called from. The first exception of a piece is thrown here once all running
-/// pieces have ended; pieces not yet begun are left out.
+/// one of what is left), on several threads and in no particular order. A loop inside a loop that
+/// runs on several threads runs on the thread it is called from. The first exception of a piece is
+/// thrown here once all running pieces have ended; pieces not yet begun are left out.
 /// Throws ArgumentError when `grain` is below 1.
 void parallel_for(Index count, Index grain, const std::function<void(Index, Index)>& body);
 

@@ -76,6 +76,18 @@ Shape::Shape(std::vector<Index> sizes, std::vector<std::string> names) : Shape(s
   if (any_named) names_ = std::move(names);
 }
 
+Shape::Shape(Shape&& other) noexcept
+    : sizes_(std::exchange(other.sizes_, {})),
+      names_(std::exchange(other.names_, {})),
+      count_(std::exchange(other.count_, 1)) {}
+
+Shape& Shape::operator=(Shape&& other) noexcept {
+  sizes_ = std::exchange(other.sizes_, {});
+  names_ = std::exchange(other.names_, {});
+  count_ = std::exchange(other.count_, 1);
+  return *this;
+}
+
 const std::string& Shape::name(Index axis) const {
   static const std::string unnamed;
   const std::size_t at = position(axis);

@@ -24,6 +24,12 @@ class Shape {
   explicit Shape(std::vector<Index> sizes);
   /// `names` has one entry an axis (empty: unnamed) or none at all.
   Shape(std::vector<Index> sizes, std::vector<std::string> names);
+  Shape(const Shape& other) = default;
+  Shape& operator=(const Shape& other) = default;
+  /// A moved-from shape is a scalar's.
+  Shape(Shape&& other) noexcept;
+  Shape& operator=(Shape&& other) noexcept;
+  ~Shape() = default;
 
   Index rank() const { return static_cast<Index>(sizes_.size()); }
   /// Number of elements: the product of the sizes, 1 for a scalar.

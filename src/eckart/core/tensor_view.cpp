@@ -70,7 +70,9 @@ Layout sliced(const Shape& shape, const std::vector<Index>& strides, Index axis,
   const Index length = end == begin ? 0 : (end - begin - 1) / slice.step + 1;
   std::vector<Index> sizes = shape.sizes();
   sizes[at(axis)] = length;
-  Layout layout{Shape(std::move(sizes), shape.names()), strides, begin * strides[at(axis)]};
+  Layout layout{Shape(std::move(sizes), shape.names()), strides, 0};
+  // An empty slice stays where it is: a begin at the axis' end may lie beyond the array's end.
+  if (length > 0) layout.offset = begin * strides[at(axis)];
   // With at most one position left the step no longer matters, and must not overflow the stride.
   if (length > 1) layout.strides[at(axis)] *= slice.step;
   return layout;
