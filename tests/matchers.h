@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-namespace eckart::test {
+namespace eckart::testing {
 
 /// An element may differ from the expected one by `absolute` + `relative` * |expected|.
 struct Bound {
@@ -107,4 +107,4 @@ template <class T>
   return is_near(actual, list);
 }
 
-}  // namespace eckart::test
+}  // namespace eckart::testing

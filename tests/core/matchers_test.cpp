@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace eckart::test {
+namespace eckart::testing {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -82,4 +82,4 @@ TEST(Matchers, ViewsAreComparedInTheirOwnOrder) {
 }
 
 }  // namespace
-}  // namespace eckart::test
+}  // namespace eckart::testing

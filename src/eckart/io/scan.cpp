@@ -4,6 +4,7 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
+#include "eckart/io/findings.h"
 
 #include <algorithm>
 #include <cstring>
@@ -275,8 +276,8 @@ ValueScan scan_file_values(const MappedFile& file, Dtype dtype, std::uint64_t be
                            std::uint64_t end) {
   if (begin > end || end > file.size()) {
     throw_argument_error("scan_file_values: bytes " + std::to_string(begin) + " to " +
-                         std::to_string(end) + " are asked for, but " + file.path() + " has " +
-                         std::to_string(file.size()));
+                         std::to_string(end) + " are asked for, but " +
+                         printable_path(file.path()) + " has " + std::to_string(file.size()));
   }
   return scan(dtype, file.bytes().subspan(begin, end - begin), &file, begin);
 }
