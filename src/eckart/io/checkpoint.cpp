@@ -6,6 +6,7 @@
 #include "eckart/io/widen.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -17,9 +18,10 @@ namespace {
 constexpr std::size_t max_suggestions = 3;
 constexpr std::size_t max_compared = 64;  // bytes in which two names may differ and still be close
 
-// The least number of inserted, dropped and replaced bytes from `a` to `b`.
+// The least number of inserted, dropped and replaced bytes from `a` to `b`, which has at most
+// `max_compared`.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::array<std::size_t, max_compared + 1> row{};
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
     std::size_t diagonal = std::exchange(row[0], i + 1);
@@ -29,7 +31,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
       row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
     }
   }
-  return row.back();
+  return row[b.size()];
 }
 
 bool is_ending(std::string_view whole, std::string_view ending) {

@@ -71,7 +71,7 @@ TrainingCount count_training(const Count& count) {
   training.flops_6nd_non_embedding =
       checked_product({6, count.parameters.active_non_embedding, training.tokens}, "6 N D");
   training.weights_bytes = count.weights.bytes;
-  training.gradient_bytes = count.weights.bytes;
+  training.gradient_bytes = packed_bytes(n, count.weights.dtype, "the gradients' bytes");
   training.optimizer_bytes =
       checked_product({bits(count.weights.dtype) >= 32 ? 8 : 12, n}, "the optimizer's bytes");
   training.activation_bytes = count.activations.training_bytes;
@@ -81,19 +81,23 @@ TrainingCount count_training(const Count& count) {
   return training;
 }
 
-WeightBytes count_weights(const ParameterCount& parameters, Dtype dtype) {
+WeightBytes count_weights(const ParameterCount& parameters, Dtype dtype,
+                          const std::optional<Index>& stored_bytes) {
   return {.dtype = dtype,
-          .bytes = packed_bytes(parameters.total, dtype, "the weights' bytes"),
+          .is_stored = stored_bytes.has_value(),
+          .bytes = stored_bytes ? *stored_bytes
+                                : packed_bytes(parameters.total, dtype, "the weights' bytes"),
           .extra_bytes = packed_bytes(parameters.extra, dtype, "the extra weights' bytes")};
 }
 
 std::vector<std::string> notes_of(const Architecture& arch, const CountOptions& options,
                                   Index context) {
   std::vector<std::string> notes = arch.assumptions;
-  if (!options.weights_dtype && !arch.dtype) {
+  const bool by_config = !options.weights_dtype && !options.stored_weights_bytes;
+  if (by_config && !arch.dtype) {
     notes.emplace_back("the config names no dtype: the weights are counted in BF16");
   }
-  if (!options.weights_dtype && !arch.quantization.empty()) {
+  if (by_config && !arch.quantization.empty()) {
     notes.push_back("the config names the quantisation " + arch.quantization +
                     ": the weights are counted without it, the file is smaller");
   }
@@ -209,7 +213,7 @@ Count count(const Architecture& arch, const CountOptions& options) {
   count.notes = notes_of(arch, options, count.context);
   const Dtype dtype = options.weights_dtype.value_or(arch.dtype.value_or(Dtype::bf16));
   count.parameters = count_parameters(arch);
-  count.weights = count_weights(count.parameters, dtype);
+  count.weights = count_weights(count.parameters, dtype, options.stored_weights_bytes);
   count.kv_cache = count_kv_cache(
       arch, {.context = count.context, .batch = count.batch, .dtype = options.kv_dtype});
   count.activations = count_activations(

@@ -56,8 +56,9 @@ ParameterCount count_parameters(const Architecture& arch);
 
 struct WeightBytes {
   Dtype dtype = Dtype::bf16;
-  Index bytes = 0;        // of the total, elements of less than a byte packed
-  Index extra_bytes = 0;  // of the extra parameters
+  bool is_stored = false;  // the bytes are those of a file, in whatever dtypes it has
+  Index bytes = 0;         // of the total, elements of less than a byte packed
+  Index extra_bytes = 0;   // of the extra parameters
 };
 
 /// What `count` of an option of tokens means: `context` tokens in each of `batch` sequences.
@@ -211,6 +212,8 @@ struct CountOptions {
   Index context = 0;  // tokens of a sequence; 0: as many as the model was made for
   Index batch = 1;
   std::optional<Dtype> weights_dtype = {};  // nothing: the config's, else BF16
+  /// What the weights take in their file, where that has several dtypes or is quantised.
+  std::optional<Index> stored_weights_bytes = {};
   Dtype kv_dtype = Dtype::bf16;
   Dtype activation_dtype = Dtype::bf16;
   bool train = false;

@@ -34,9 +34,12 @@ class Memory {
           return spec.role == Role::w_unembed && !spec.is_extra;
         })) {}
 
-  FitPoint at(Index context, Index batch, Dtype weights_dtype) const {
-    FitPoint point = {.context = context, .batch = batch};
-    point.weights_bytes = packed_bytes(parameters_, weights_dtype, "the weights' bytes");
+  Index weights_bytes(Dtype dtype) const {
+    return packed_bytes(parameters_, dtype, "the weights' bytes");
+  }
+
+  FitPoint at(Index context, Index batch, Index weights_bytes) const {
+    FitPoint point = {.context = context, .batch = batch, .weights_bytes = weights_bytes};
     for (const KvCacheGroup& group : cache_.groups) {
       const Index tokens = group.window == 0 ? context : std::min(context, group.window);
       point.kv_cache_bytes = saturated_sum(
@@ -53,8 +56,8 @@ class Memory {
     return point;
   }
 
-  bool holds(Index context, Index batch, Dtype weights_dtype) const {
-    return at(context, batch, weights_dtype).total_bytes <= options_.bytes;
+  bool holds(Index context, Index batch, Index weights_bytes) const {
+    return at(context, batch, weights_bytes).total_bytes <= options_.bytes;
   }
 
  private:
@@ -78,9 +81,10 @@ Index largest(const std::function<bool(Index)>& holds) {
   return below;
 }
 
-std::optional<Dtype> narrower_that_fits(const Memory& memory, Dtype dtype) {
+std::optional<Dtype> narrower_that_fits(const Memory& memory, Index weights_bytes) {
   for (const Dtype narrower : {Dtype::bf16, Dtype::f8_e4m3, Dtype::f4}) {
-    if (bits(narrower) < bits(dtype) && memory.holds(1, 1, narrower)) return narrower;
+    const Index bytes = memory.weights_bytes(narrower);
+    if (bytes < weights_bytes && memory.holds(1, 1, bytes)) return narrower;
   }
   return std::nullopt;
 }
@@ -109,23 +113,24 @@ Fit fit(const Architecture& arch, const FitOptions& options) {
   fit.notes = arch.assumptions;
   fit.available_bytes = options.bytes;
   fit.weights_dtype = options.weights_dtype.value_or(arch.dtype.value_or(Dtype::bf16));
-  if (!options.weights_dtype && !arch.dtype) {
+  if (!options.weights_dtype && !options.stored_weights_bytes && !arch.dtype) {
     fit.notes.emplace_back("the config names no dtype: the weights are counted in BF16");
   }
-  const FitPoint least = memory.at(1, 1, fit.weights_dtype);
-  fit.weights_bytes = least.weights_bytes;
+  fit.weights_bytes = options.stored_weights_bytes ? *options.stored_weights_bytes
+                                                   : memory.weights_bytes(fit.weights_dtype);
+  const FitPoint least = memory.at(1, 1, fit.weights_bytes);
   if (least.total_bytes > options.bytes) {
     fit.missing_bytes = least.total_bytes - options.bytes;
-    fit.dtype_that_fits = narrower_that_fits(memory, fit.weights_dtype);
+    fit.dtype_that_fits = narrower_that_fits(memory, fit.weights_bytes);
     return fit;
   }
   const Index context =
-      largest([&](Index value) { return memory.holds(value, options.batch, fit.weights_dtype); });
-  if (context > 0) fit.longest_context = memory.at(context, options.batch, fit.weights_dtype);
+      largest([&](Index value) { return memory.holds(value, options.batch, fit.weights_bytes); });
+  if (context > 0) fit.longest_context = memory.at(context, options.batch, fit.weights_bytes);
   const Index asked = options.context == 0 ? arch.context : options.context;
   const Index batch =
-      largest([&](Index value) { return memory.holds(asked, value, fit.weights_dtype); });
-  if (batch > 0) fit.largest_batch = memory.at(asked, batch, fit.weights_dtype);
+      largest([&](Index value) { return memory.holds(asked, value, fit.weights_bytes); });
+  if (batch > 0) fit.largest_batch = memory.at(asked, batch, fit.weights_bytes);
   note_context(arch, fit, fit.notes);
   return fit;
 }

@@ -1,0 +1,63 @@
+#include "eckart/model/count_tensors.h"
+
+#include "eckart/core/errors.h"
+#include "eckart/model/checked.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace eckart {
+namespace {
+
+// `model.layers.3.mlp.up_proj.weight`: a part of the name is a number.
+bool is_in_a_layer(std::string_view name) {
+  std::size_t begin = 0;
+  while (begin <= name.size()) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    const std::string_view part = name.substr(begin, end - begin);
+    if (!part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos)
+      return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+Index lora_parameters(const LogicalTensor& tensor, Index rank) {
+  const Index d_out = tensor.shape.size(-2);
+  const Index d_in = tensor.shape.size(-1);
+  if (rank > std::min(d_in, d_out)) {
+    throw_argument_error("count: the LoRA's rank is " + std::to_string(rank) + ", but " +
+                         tensor.name + " is " + to_string(tensor.shape) +
+                         " and has no rank above " + std::to_string(std::min(d_in, d_out)));
+  }
+  const Index n_matrices = tensor.shape.count() / (d_in * d_out);
+  return checked_product({n_matrices, rank, checked_sum({d_in, d_out}, "a LoRA")}, "a LoRA");
+}
+
+}  // namespace
+
+TensorCount count_tensors(const std::vector<LogicalTensor>& tensors, Index lora_rank) {
+  if (lora_rank < 0) {
+    throw_argument_error("count: the LoRA's rank is " + std::to_string(lora_rank) +
+                         ", but must be at least 1");
+  }
+  TensorCount count{.lora_rank = lora_rank};
+  for (const LogicalTensor& tensor : tensors) {
+    if (tensor.kind != TensorKind::parameter) continue;
+    count.parameters = checked_sum({count.parameters, tensor.parameters}, "the parameters");
+    count.weights_bytes =
+        checked_sum({count.weights_bytes, static_cast<Index>(tensor.bytes)}, "the weights' bytes");
+    const bool is_matrix = tensor.has_shape && tensor.shape.rank() >= 2 && tensor.shape.count() > 0;
+    if (!is_matrix || !is_in_a_layer(tensor.name)) continue;
+    count.layer_matrix_parameters += tensor.parameters;
+    if (lora_rank > 0) {
+      count.lora_parameters = checked_sum(
+          {count.lora_parameters, lora_parameters(tensor, lora_rank)}, "the LoRA's parameters");
+    }
+  }
+  count.flops_linear_per_token =
+      checked_product({2, count.layer_matrix_parameters}, "FLOPs a token");
+  return count;
+}
+
+}  // namespace eckart
