@@ -15,7 +15,7 @@ namespace eckart {
 /// Throws ArgumentError: `quantity` is more than a 63-bit count holds.
 [[noreturn]] inline void throw_overflow(std::string_view quantity) {
   throw_argument_error("count: " + std::string(quantity) +
-                       " is more than 2^63 - 1, but counts are 63-bit whole numbers");
+                       ": the result is more than 2^63 - 1, but counts are 63-bit whole numbers");
 }
 
 /// The product of factors, each at least 0; 1 of none. Throws ArgumentError, naming `quantity`,
