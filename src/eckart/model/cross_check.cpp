@@ -47,12 +47,13 @@ void note_scales(const std::vector<LogicalTensor>& tensors, DifferenceList& list
   difference.kind = "quantisation_scales";
   difference.count = n_matrices;
   difference.found = std::to_string(bytes);
-  difference.message = count_of(n_matrices, "quantised matrix") == "1 quantised matrix"
-                           ? "1 quantised matrix has scales"
-                           : grouped_digits(n_matrices) + " quantised matrices have scales";
-  difference.message += " and tables beside it: " + grouped_digits(elements) + " elements, " +
-                        grouped_digits(static_cast<Index>(bytes)) +
-                        " bytes, not counted as parameters";
+  difference.message =
+      (n_matrices == 1 ? std::string("1 quantised matrix has scales and tables beside it: ")
+                       : grouped_digits(n_matrices) +
+                             " quantised matrices have scales and tables beside "
+                             "them: ") +
+      grouped_digits(elements) + " elements, " + grouped_digits(static_cast<Index>(bytes)) +
+      " bytes, not counted as parameters";
   list.add(std::move(difference));
 }
 

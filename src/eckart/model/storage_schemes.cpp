@@ -86,10 +86,11 @@ std::string replaced_suffix(std::string_view name, std::string_view suffix,
   return std::string(name.substr(0, name.size() - suffix.size())) + std::string(replacement);
 }
 
+// The first suffix that a side has wins.
 const StoredTensor* find_side(const Sides& sides,
                               std::initializer_list<std::string_view> suffixes) {
-  for (const StoredTensor* side : sides) {
-    for (const std::string_view suffix : suffixes) {
+  for (const std::string_view suffix : suffixes) {
+    for (const StoredTensor* side : sides) {
       if (side->name.ends_with(suffix)) return side;
     }
   }
