@@ -191,10 +191,25 @@ TEST(Families, Gemma3ReadsTheNestedTextModelAndSaysWhatIsNotCounted) {
   EXPECT_EQ(arch.base_prefix, "language_model.model.");
   EXPECT_EQ(find(arch, "language_model.lm_head.weight").tied_to,
             "language_model.model.embed_tokens.weight");
+  EXPECT_EQ(find(arch, "language_model.model.norm.weight").also_named,
+            std::vector<std::string>{"model.language_model.norm.weight"});
+  EXPECT_EQ(find(arch, "language_model.lm_head.weight").also_named,
+            std::vector<std::string>{"lm_head.weight"});
   EXPECT_EQ(arch.assumptions.front(),
             "the vision tower and its projector are not counted: the count is that of the text "
             "model");
   EXPECT_EQ(arch.assumptions[1], "vocab_size is absent: 262208, the default of gemma3, is taken");
+}
+
+TEST(Families, Gemma3ReadsTheNestedTextModelOfAnyClass) {
+  for (const char* name : {"Gemma3Model", "Gemma3ForSequenceClassification"}) {
+    const Architecture arch = read_json(
+        R"({"model_type": "gemma3", "text_config": {"hidden_size": 8, "intermediate_size": 6,
+            "num_hidden_layers": 1}, "architectures": [")" +
+        std::string(name) + "\"]}");
+    EXPECT_FALSE(has(arch, "language_model.lm_head.weight")) << name;
+    EXPECT_FALSE(arch.is_tied) << name;
+  }
 }
 
 TEST(Families, QwenMixturesHaveDenseLayersWhereTheConfigSaysSo) {

@@ -90,29 +90,24 @@ WeightBytes count_weights(const ParameterCount& parameters, Dtype dtype,
           .extra_bytes = packed_bytes(parameters.extra, dtype, "the extra weights' bytes")};
 }
 
-std::vector<std::string> notes_of(const Architecture& arch, const CountOptions& options,
-                                  Index context) {
-  std::vector<std::string> notes = arch.assumptions;
-  const bool by_config = !options.weights_dtype && !options.stored_weights_bytes;
-  if (by_config && !arch.dtype) {
-    notes.emplace_back("the config names no dtype: the weights are counted in BF16");
-  }
-  if (by_config && !arch.quantization.empty()) {
-    notes.push_back("the config names the quantisation " + arch.quantization +
-                    ": the weights are counted without it, the file is smaller");
-  }
-  if (context > arch.context) {
-    notes.push_back("a context of " + std::to_string(context) + " is beyond the " +
-                    std::to_string(arch.context) + " tokens that the model was made for");
-  }
-  return notes;
-}
-
 }  // namespace
 
 Index packed_bytes(Index elements, Dtype dtype, const std::string& quantity) {
   const Index all_bits = checked_product({elements, bits(dtype)}, quantity);
   return all_bits / 8 + (all_bits % 8 == 0 ? 0 : 1);
+}
+
+WeightDtype choose_weights_dtype(const Architecture& arch, std::optional<Dtype> asked) {
+  if (asked) return {.dtype = *asked, .notes = {}};
+  WeightDtype chosen = {.dtype = arch.dtype.value_or(Dtype::bf16), .notes = {}};
+  if (!arch.dtype) {
+    chosen.notes.emplace_back("the config names no dtype: the weights are counted in BF16");
+  }
+  if (!arch.quantization.empty()) {
+    chosen.notes.push_back("the config names the quantisation " + arch.quantization +
+                           ": the weights are counted without it, the file is smaller");
+  }
+  return chosen;
 }
 
 std::vector<LayerRun> layer_runs(const Architecture& arch) {
@@ -210,8 +205,13 @@ Count count(const Architecture& arch, const CountOptions& options) {
   Count count;
   count.context = options.context == 0 ? arch.context : options.context;
   count.batch = options.batch;
-  count.notes = notes_of(arch, options, count.context);
-  const Dtype dtype = options.weights_dtype.value_or(arch.dtype.value_or(Dtype::bf16));
+  const auto [dtype, dtype_notes] = choose_weights_dtype(arch, options.weights_dtype);
+  count.notes = arch.assumptions;
+  count.notes.insert(count.notes.end(), dtype_notes.begin(), dtype_notes.end());
+  if (count.context > arch.context) {
+    count.notes.push_back("a context of " + std::to_string(count.context) + " is beyond the " +
+                          std::to_string(arch.context) + " tokens that the model was made for");
+  }
   count.parameters = count_parameters(arch);
   count.weights = count_weights(count.parameters, dtype, options.stored_weights_bytes);
   count.kv_cache = count_kv_cache(

@@ -61,7 +61,15 @@ struct WeightBytes {
   Index extra_bytes = 0;   // of the extra parameters
 };
 
-/// What `count` of an option of tokens means: `context` tokens in each of `batch` sequences.
+/// The dtype that weights are counted in, and what a reader should know about the choice.
+struct WeightDtype {
+  Dtype dtype = Dtype::bf16;
+  std::vector<std::string> notes;
+};
+/// `asked`, else the config's, else BF16.
+WeightDtype choose_weights_dtype(const Architecture& arch, std::optional<Dtype> asked);
+
+/// `context` tokens in each of `batch` sequences.
 struct KvCacheOptions {
   Index context = 0;  // at least 1
   Index batch = 1;

@@ -110,14 +110,11 @@ Fit fit(const Architecture& arch, const FitOptions& options) {
   check_range("tokens_at_once", options.tokens_at_once, 1);
   const Memory memory(arch, options);
   Fit fit;
-  fit.notes = arch.assumptions;
   fit.available_bytes = options.bytes;
-  fit.weights_dtype = options.weights_dtype.value_or(arch.dtype.value_or(Dtype::bf16));
-  if (!options.weights_dtype && !options.stored_weights_bytes && !arch.dtype) {
-    fit.notes.emplace_back("the config names no dtype: the weights are counted in BF16");
-  }
-  fit.weights_bytes = options.stored_weights_bytes ? *options.stored_weights_bytes
-                                                   : memory.weights_bytes(fit.weights_dtype);
+  const auto [dtype, dtype_notes] = choose_weights_dtype(arch, options.weights_dtype);
+  fit.weights_dtype = dtype;
+  fit.notes = arch.assumptions;
+  fit.notes.insert(fit.notes.end(), dtype_notes.begin(), dtype_notes.end());
   const FitPoint least = memory.at(1, 1, fit.weights_bytes);
   if (least.total_bytes > options.bytes) {
     fit.missing_bytes = least.total_bytes - options.bytes;

@@ -34,6 +34,19 @@ void fill(Table& table, std::string_view base_prefix) {
   table.norm({.name = "norm", .axis = table.d_model()});
 }
 
+// Newer files put the class's prefix in front of the text model's.
+void add_newer_names(Architecture& arch) {
+  const std::string_view base = "language_model.model.";
+  const std::string_view top = "language_model.";
+  for (TensorSpec& spec : arch.tensors) {
+    if (spec.name.starts_with(base)) {
+      spec.also_named = {"model.language_model." + spec.name.substr(base.size())};
+    } else if (spec.name.starts_with(top)) {
+      spec.also_named = {spec.name.substr(top.size())};
+    }
+  }
+}
+
 Architecture read(const Config& config) {
   const std::optional<Config> text = config.section("text_config");
   Table table(text ? *text : config, "gemma3", &config);
@@ -48,6 +61,7 @@ Architecture read(const Config& config) {
   table.read_class("Gemma3ForConditionalGeneration");
   fill(table, "language_model.model.");
   decoder_head(table, {.unembedding = "language_model.lm_head"});
+  add_newer_names(table.arch);
   return table.finish();
 }
 
