@@ -34,6 +34,7 @@ class Cursor {
   bool at_end() const { return position_ == text_.size() || token_bytes_ > max_token_bytes_; }
   char current() const { return text_[position_]; }
   std::uint64_t position() const { return position_; }
+  bool in_string() const { return in_string_; }
   bool token_too_long() const { return token_bytes_ > max_token_bytes_; }
   /// Where the last string began.
   std::uint64_t string_begin() const { return string_begin_; }
@@ -133,6 +134,8 @@ class Events {
     const std::string_view why = reason(exception.what());
     if (cursor.token_too_long()) {
       fail(last(), fmt::format("a token of more than {} bytes", limits_.max_token_bytes));
+    } else if (why.find("number") != std::string_view::npos) {
+      fail(last_number().begin, why);
     } else if (why.find("end of input") == std::string_view::npos) {
       fail(last(), why);
     } else if (cursor.position() > 0 && text_[cursor.position() - 1] == '\0') {
@@ -155,7 +158,7 @@ class Events {
     if (at == 0) return 0;
     do {
       --at;
-    } while (at > 0 && is_space(text_[at]));
+    } while (at > 0 && !cursor.in_string() && is_space(text_[at]));
     return at;
   }
 
@@ -178,12 +181,18 @@ class Events {
   }
 
   // The parser sees a number's end only at the byte behind it, except at the end of the text.
-  bool number(JsonKind kind, std::uint64_t value) {
+  JsonPlace last_number() const {
     std::uint64_t end = last() + 1;
-    while (end > 0 && !is_number_part(text_[end - 1])) --end;
+    if (!is_number_part(text_[end - 1])) --end;
     std::uint64_t begin = end;
     while (begin > 0 && is_number_part(text_[begin - 1])) --begin;
-    return handler_.scalar({kind, value, text_.substr(begin, end - begin)}, {begin, end});
+    return {begin, end};
+  }
+
+  bool number(JsonKind kind, std::uint64_t value) {
+    const JsonPlace place = last_number();
+    const std::string_view written = text_.substr(place.begin, place.end - place.begin);
+    return handler_.scalar({kind, value, written}, place);
   }
 
   // The sentence of the parser's message, without its codes, its count of lines and what it read.

@@ -36,6 +36,12 @@ std::string n_bytes(std::uint64_t count) {
   return fmt::format("{} {}", count, count == 1 ? "byte" : "bytes");
 }
 
+// Of things that are told of once a file.
+std::string and_more(std::size_t count) {
+  if (count == 1) return {};
+  return fmt::format("; {} more {}", count - 1, count == 2 ? "tensor does so" : "tensors do so");
+}
+
 bool overlaps(const StoredTensor& tensor, const StoredTensor* before) {
   return before != nullptr && tensor.begin < before->end;
 }
@@ -201,21 +207,21 @@ void check_habits(const HeaderEntries& entries, std::uint64_t data_begin,
         {.severity = Severity::warning,
          .tensor = first_empty->name,
          .rule = "zero_size_shared_offset",
-         .message = fmt::format("{} of {} tensors hold no elements and share an offset with a "
-                                "neighbour, which is legal; this is the first",
-                                n_empty, entries.tensors.size())});
+         .message = "holds no elements and shares an offset with a neighbour, which is legal" +
+                    and_more(n_empty)});
   }
   if (first_unaligned != nullptr) {
+    const std::uint64_t begin = data_begin + first_unaligned->begin;
     reading.add(
         {.severity = Severity::warning,
          .tensor = first_unaligned->name,
-         .begin = data_begin + first_unaligned->begin,
+         .begin = begin,
          .end = data_begin + first_unaligned->end,
          .rule = "unaligned_tensor",
-         .message = fmt::format("{} of {} tensors begin at a byte that is no multiple of their "
-                                "element's size, which is legal but slower to read; this is the "
-                                "first",
-                                n_unaligned, entries.tensors.size())});
+         .message = fmt::format("begins at byte {}, no multiple of the {} bytes of {}, which "
+                                "is legal but slower to read{}",
+                                begin, bits(first_unaligned->dtype) / 8,
+                                to_string(first_unaligned->dtype), and_more(n_unaligned))});
   }
 }
 

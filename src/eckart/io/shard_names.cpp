@@ -68,7 +68,12 @@ std::optional<std::string> find_way_out(const fs::path& canonical_folder, const 
   std::error_code error;
   const fs::path path = canonical_folder / name;
   if (!fs::is_symlink(fs::symlink_status(path, error))) return std::nullopt;
-  const fs::path target = fs::weakly_canonical(path, error);
+  // Of a link to nothing the other calls see no link at all.
+  const bool leads_to_a_file = fs::exists(path, error);
+  const fs::path target =
+      error ? fs::path()
+            : fs::weakly_canonical(
+                  leads_to_a_file ? path : canonical_folder / fs::read_symlink(path, error), error);
   if (error) return "a link that can't be followed: " + error.message();
   if (is_inside(target, canonical_folder)) return std::nullopt;
   if (const std::optional<fs::path> blobs = blobs_of_snapshot(canonical_folder);
