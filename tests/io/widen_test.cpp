@@ -298,7 +298,8 @@ TEST_F(Widen, F32IsCopiedToTheBit) {
     EXPECT_EQ(std::memcmp(out.data(), stored.data(), stored.size() * 4), 0);
     const std::vector<double> wide = widened<double>(Dtype::f32, stored);
     for (std::size_t i = 0; i < 8; ++i) {
-      EXPECT_EQ(bits_text(wide[i]), bits_text(double{std::bit_cast<float>(stored[i])})) << i;
+      EXPECT_EQ(bits_text(wide[i]), bits_text(static_cast<double>(std::bit_cast<float>(stored[i]))))
+          << i;
     }
     EXPECT_TRUE(std::isnan(wide[8]) && !std::signbit(wide[8]));
     EXPECT_TRUE(std::isnan(wide[9]) && std::signbit(wide[9]));
