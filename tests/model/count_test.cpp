@@ -270,6 +270,16 @@ TEST(Count, AResultBeyond63BitsIsAnErrorThatNamesIt) {
             "whole numbers");
 }
 
+TEST(Count, MatricesThatFitAloneMayOverflowTogether) {
+  const Architecture arch = read_json(
+      R"({"model_type": "llama", "vocab_size": 2, "hidden_size": 4096, "num_hidden_layers": 36,
+          "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 8,
+          "head_dim": 1099511627775})");
+  EXPECT_EQ(thrown_by<ArgumentError>([&] { count_parameters(arch); }),
+            "count: the number of parameters: the result is more than 2^63 - 1, but counts are "
+            "63-bit whole numbers");
+}
+
 TEST(Count, OptionsOutOfRangeAreErrors) {
   const Architecture arch = read_json(tiny_llama);
   EXPECT_EQ(thrown_by<ArgumentError>([&] { count(arch, {.batch = 0}); }),

@@ -272,8 +272,8 @@ TEST(Families, SizesThatContradictEachOtherAreErrors) {
             "divide it evenly");
   EXPECT_EQ(message("\"vocab_size\": 10", "\"vocab_size\": 0"),
             "config.json: vocab_size is 0, but must be at least 1");
-  EXPECT_EQ(message("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 10001"),
-            "config.json: num_hidden_layers is 10001, but at most 10000 layers are read");
+  EXPECT_EQ(message("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 4097"),
+            "config.json: num_hidden_layers is 4097, but at most 4096 layers are read");
   EXPECT_EQ(message("\"vocab_size\": 10,", ""),
             "config.json: vocab_size is missing, but a model of type \"llama\" has no size without "
             "it");

@@ -111,18 +111,21 @@ WeightDtype choose_weights_dtype(const Architecture& arch, std::optional<Dtype> 
 }
 
 std::vector<LayerRun> layer_runs(const Architecture& arch) {
-  std::vector<std::vector<const TensorSpec*>> of_layer(static_cast<std::size_t>(arch.n_layers));
-  for (const TensorSpec& spec : arch.tensors) {
-    if (spec.is_extra) continue;
-    for (const Index layer : spec.layers) {
-      if (layer < arch.n_layers) of_layer[static_cast<std::size_t>(layer)].push_back(&spec);
-    }
-  }
+  // Each line's layers are ascending: one pass over the layers takes them as they come.
+  std::vector<std::size_t> taken(arch.tensors.size(), 0);
   std::vector<LayerRun> runs;
+  std::vector<const TensorSpec*> tensors;
   for (Index layer = 0; layer < arch.n_layers; ++layer) {
-    std::vector<const TensorSpec*>& tensors = of_layer[static_cast<std::size_t>(layer)];
+    tensors.clear();
+    for (std::size_t i = 0; i < arch.tensors.size(); ++i) {
+      const TensorSpec& spec = arch.tensors[i];
+      if (spec.is_extra || taken[i] == spec.layers.size()) continue;
+      if (spec.layers[taken[i]] != layer) continue;
+      ++taken[i];
+      tensors.push_back(&spec);
+    }
     if (runs.empty() || runs.back().tensors != tensors) {
-      runs.push_back({.first = layer, .n_layers = 0, .tensors = std::move(tensors)});
+      runs.push_back({.first = layer, .n_layers = 0, .tensors = tensors});
     }
     ++runs.back().n_layers;
   }
@@ -142,10 +145,11 @@ ParameterCount count_parameters(const Architecture& arch) {
       continue;
     }
     ComponentParameters& component = components[static_cast<std::size_t>(spec.component)];
-    component.total += total;  // at most the total, which is checked
-    component.active += active;
     add_to(count.total, total, "the number of parameters");
+    // What follows is at most the total.
     count.active += active;
+    component.total += total;
+    component.active += active;
     if (is_input_table(spec)) count.embedding += total;
     if (spec.component == Component::head) count.head += total;
     const bool is_unembedding = spec.role == Role::w_unembed && !arch.is_tied;

@@ -28,19 +28,25 @@ bool is_matrix(const TensorSpec& spec) { return !spec.is_bias && spec.use == Use
 
 Index input_width(const TensorSpec& spec) { return spec.shape.size(spec.input_first ? -2 : -1); }
 
+Index sum_of(std::initializer_list<Index> terms) {
+  return checked_sum(terms, "the activations of a token");
+}
+
+Index product_of(std::initializer_list<Index> factors) {
+  return checked_product(factors, "the activations of a token");
+}
+
 void read_norm(const Architecture& arch, const TensorSpec& spec, LayerWidths& widths) {
   if (spec.role != Role::norm || spec.is_bias) return;
-  const Index width = spec.shape.count();
+  Index input = spec.shape.count();
   if (spec.shape.find_axis("d_model")) {
     // Side by side, attention's norm and the MLP's read the same tensor.
-    if (!arch.is_parallel || widths.n_input_norms == 0) widths.norm_inputs += width;
+    if (arch.is_parallel && widths.n_input_norms > 0) input = 0;
     ++widths.n_input_norms;
   } else if (spec.shape.find_axis("d_head")) {
-    const bool is_of_keys = spec.name.find("k_") != std::string::npos;
-    widths.norm_inputs += is_of_keys ? widths.keys : widths.queries;
-  } else {
-    widths.norm_inputs += width;
+    input = spec.name.find("k_") != std::string::npos ? widths.keys : widths.queries;
   }
+  widths.norm_inputs = sum_of({widths.norm_inputs, input});
 }
 
 LayerWidths widths_of(const Architecture& arch, const LayerRun& run) {
@@ -56,7 +62,7 @@ LayerWidths widths_of(const Architecture& arch, const LayerRun& run) {
     read_norm(arch, *spec, widths);
     if (!is_matrix(*spec)) continue;
     if (spec->role == Role::w_q_b || spec->role == Role::w_kv_b) {
-      widths.latents += input_width(*spec);
+      widths.latents = sum_of({widths.latents, input_width(*spec)});
     }
     if (spec->role != Role::w_down) continue;
     if (spec->component == Component::mlp) widths.mlp = input_width(*spec);
@@ -68,14 +74,6 @@ LayerWidths widths_of(const Architecture& arch, const LayerRun& run) {
     }
   }
   return widths;
-}
-
-Index sum_of(std::initializer_list<Index> terms) {
-  return checked_sum(terms, "the activations of a token");
-}
-
-Index product_of(std::initializer_list<Index> factors) {
-  return checked_product(factors, "the activations of a token");
 }
 
 // Inner widths that an MLP's backward pass needs. Plain: the activation's input and the second

@@ -10,7 +10,7 @@ namespace eckart {
 namespace {
 
 // Far above any model; it bounds what a hostile config can make the table take.
-constexpr Index max_layers = 10'000;
+constexpr Index max_layers = 4096;
 
 struct ClassEnd {
   std::string_view end;

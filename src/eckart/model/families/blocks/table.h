@@ -72,7 +72,7 @@ class Table {
 
   /// A size of at least 1 that the model can't be without. Throws FormatError when it is missing.
   Index size(Config::Names names) const;
-  /// As `size`, and at most 10,000.
+  /// As `size`, and at most 4096.
   Index layer_count(Config::Names names) const;
   /// A size of at least 1; absent, `value`, the default of the family, is taken and noted.
   Index size_or(Config::Names names, Index value);
