@@ -65,6 +65,18 @@ int expect_in_child(const std::string& text, const std::string& expected) {
   return 1;
 }
 
+// Root's rights over namespaces of this process alone, for anyone; false where that is not allowed.
+bool become_root_of(int namespaces) {
+  if (geteuid() == 0) return namespaces == 0 || unshare(namespaces) == 0;
+  const std::string user = "0 " + std::to_string(geteuid()) + " 1";
+  const std::string group = "0 " + std::to_string(getegid()) + " 1";
+  if (unshare(CLONE_NEWUSER | namespaces) != 0) return false;
+  std::ofstream("/proc/self/setgroups") << "deny";
+  std::ofstream users("/proc/self/uid_map");
+  std::ofstream groups("/proc/self/gid_map");
+  return (users << user << std::flush) && (groups << group << std::flush);
+}
+
 // Root may write everywhere: such tests run as nobody.
 void become_nobody() {
   if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(skipped);
@@ -137,6 +149,7 @@ TEST(AtomicFile, SeveralThreadsWriteAtOnce) {
   const ScratchFolder folder;
   AtomicFile file(folder / "a.bin");
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&file, t] {
       for (int i = t; i < 256; i += 4) {
@@ -323,9 +336,8 @@ TEST(AtomicFile, AKilledWriterLeavesTheOldFileAlone) {
     AtomicFile file(folder / "a.bin");
     const std::string block(1 << 16, 'x');
     for (int i = 0; i < 4; ++i) file.write(bytes_of(block));
-    const bool told = write(written[1], "!", 1) == 1;
-    while (told) pause();
-    _exit(1);
+    if (write(written[1], "!", 1) != 1) _exit(1);
+    for (;;) pause();
   }
   close(written[1]);
   char sign = 0;
@@ -347,7 +359,7 @@ TEST(AtomicFile, WithoutProcANamedTemporaryServes) {
   put(folder / "replaced", "old");
   put(folder / "kept", "old");
   const auto body = [&]() -> int {
-    if (geteuid() != 0 && unshare(CLONE_NEWUSER) != 0) return skipped;
+    if (!become_root_of(0)) return skipped;
     if (chroot(folder.path().c_str()) != 0 || chdir("/") != 0) return skipped;
     {
       AtomicFile aborted("kept");
@@ -415,9 +427,8 @@ TEST(AtomicFile, TooManyOpenFilesAreNamed) {
 
 // Mounts a disk of 256 KiB at `at` for this process alone; false where that is not allowed.
 bool mount_small_disk(const std::filesystem::path& at) {
-  const bool apart =
-      geteuid() == 0 ? unshare(CLONE_NEWNS) == 0 : unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
-  return apart && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+  return become_root_of(CLONE_NEWNS) &&
+         mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("small", at.c_str(), "tmpfs", 0, "size=256k") == 0;
 }
 

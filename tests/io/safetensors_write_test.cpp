@@ -240,6 +240,7 @@ TEST(SafetensorsWriter, SizesThatNoFileCanHaveAreRefused) {
             "of bytes, less than 2^61 of them");
   const Index eighth = Index{1} << 60;
   std::vector<TensorPlan> many;
+  many.reserve(8);
   for (int i = 0; i < 8; ++i) many.push_back({std::to_string(i), Dtype::u8, {eighth}});
   EXPECT_EQ(opening(many), "save: the tensors up to \"7\" are larger than any file can be");
   EXPECT_EQ(folder.names(), Names{});
@@ -247,8 +248,10 @@ TEST(SafetensorsWriter, SizesThatNoFileCanHaveAreRefused) {
 
 TEST(SafetensorsWriter, AHeaderLongerThanReadersTakeIsRefused) {
   const ScratchFolder folder;
+  std::string text;
+  text.resize(100'000'000, 'x');
   EXPECT_EQ(error_of([&] {
-              save_safetensors(folder / "x", {}, {{"k", std::string(100'000'000, 'x')}});
+              save_safetensors(folder / "x", {}, {{"k", text}});
             }),
             "save: the header would be longer than the 100000000 bytes that readers take\n"
             "  hint: write several files, or less metadata");

@@ -152,7 +152,7 @@ NpyDescr read_fields(const NpyLiteral& list) {
                           (field.items[0].kind == NpyLiteral::Kind::text ||
                            field.items[0].kind == NpyLiteral::Kind::tuple);
     if (!is_field) return no_field(field);
-    const NpyDescr part = read_npy_descr(field.items[1]);
+    NpyDescr part = read_npy_descr(field.items[1]);
     if (!part.error.empty()) return part;
     std::optional<std::uint64_t> count = 1;
     if (field.items.size() == 3) count = field_count(field.items[2]);
