@@ -20,6 +20,7 @@ std::string exact_bytes(Index bytes) { return grouped(bytes); }
 std::string flops_text(Index flops) { return scaled(static_cast<double>(flops), "FLOP"); }
 
 std::string both_bytes(Index bytes) {
+  if (bytes < 1000) return "";
   return bytes_text(to_unsigned(bytes)) + " = " + binary_bytes_text(to_unsigned(bytes));
 }
 
@@ -80,7 +81,7 @@ std::string memory_text(const CountReport& report) {
   return table.text();
 }
 
-std::string compute_text(const Count& count) {
+std::string compute_text(const Count& count, bool is_decoder) {
   Table table({{"compute"}, {"MAC", Align::right}, {"FLOP = 2 MAC", Align::right}, {""}});
   const auto row = [&](const std::string& name, Index macs) {
     table.add({name, grouped(macs), grouped(2 * macs), flops_text(2 * macs)});
@@ -89,12 +90,12 @@ std::string compute_text(const Count& count) {
   if (count.macs.head_per_sequence > 0)
     row("pooler and classifier, a sequence", count.macs.head_per_sequence);
   row("attention, full square", count.macs.attention_full_square);
-  row("attention, causal", count.macs.attention_causal);
+  if (is_decoder) row("attention, causal", count.macs.attention_causal);
   row("forward, full square", count.macs.forward_full_square);
-  row("forward, causal", count.macs.forward_causal);
-  table.add({"the last token alone, cached", grouped(count.flops.per_token_at_context / 2),
-             grouped(count.flops.per_token_at_context),
-             flops_text(count.flops.per_token_at_context)});
+  if (is_decoder) {
+    row("forward, causal", count.macs.forward_causal);
+    row("the last token alone, cached", count.flops.per_token_at_context / 2);
+  }
   return table.text();
 }
 
@@ -184,8 +185,8 @@ std::string count_text(const CountReport& report) {
   const Count& count = report.count;
   std::string text = bold(report.name) + "   " + architecture_line(*report.architecture) + "\n";
   text += fmt::format("context {}, batch {}\n\n", grouped(count.context), grouped(count.batch));
-  text +=
-      parameters_text(count.parameters) + "\n" + memory_text(report) + "\n" + compute_text(count);
+  text += parameters_text(count.parameters) + "\n" + memory_text(report) + "\n" +
+          compute_text(count, report.architecture->is_decoder);
   if (count.training) text += "\n" + training_text(*count.training);
   if (count.lora) text += "\n" + lora_text(*count.lora);
   if (report.fit) text += "\n" + fit_text(*report.fit);

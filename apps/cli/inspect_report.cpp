@@ -148,16 +148,18 @@ std::string differences_text(const Inspection& inspection) {
 
 std::string values_text(const std::vector<TensorValues>& all) {
   std::uint64_t n_values = 0;
+  bool all_finite = true;
   std::string lines;
   for (const TensorValues& values : all) {
     n_values += values.scan.n_values;
+    all_finite = all_finite && values.scan.n_nan + values.scan.n_infinite == 0;
     const std::string problem = describe_values(values);
-    if (!problem.empty()) {
-      lines += "  " + red("values ") + " " + printable(values.tensor->name) + ": " + problem + "\n";
-    }
+    if (problem.empty()) continue;
+    lines += "  " + (values.scan.all_zero ? yellow("warning") : red("error  ")) + " " +
+             printable(values.tensor->name) + ": " + problem + "\n";
   }
   return "values: " + grouped(n_values) + " read, " +
-         (lines.empty() ? "all finite, no tensor all zero\n" : "not all well:\n" + lines);
+         (all_finite ? "all finite" : "some not finite") + "\n" + lines;
 }
 
 }  // namespace

@@ -20,10 +20,12 @@
 #include "eckart/model/architecture.h"
 #include "eckart/model/config.h"
 #include "eckart/model/count.h"
+#include "eckart/model/count_tensors.h"
 #include "eckart/model/cross_check.h"
 #include "eckart/model/fit.h"
 #include "eckart/model/logical_tensors.h"
 #include "eckart/model/match_specs.h"
 #include "eckart/model/quantization.h"
+#include "eckart/model/shape_flow.h"
 #include "eckart/model/summary.h"
 // IWYU pragma: end_exports

@@ -2,7 +2,10 @@
 
 A fenced block marked `console` holds commands after `$ ` and, below each, exactly what it prints
 (standard output and standard error together). `./run` stands for the command itself. A block marked
-`cpp` must stand, letter for letter, in one of docs/examples/*.cpp, which are built and run by ctest.
+`cpp` must stand, paragraph for paragraph, in one file of docs/examples or src, which are built.
+
+usage: examples_test.py            checks
+       examples_test.py --update   writes what the commands print now into the documents
 """
 
 import os
@@ -28,6 +31,20 @@ def blocks(document, language):
             yield line, match.group(2)
 
 
+def output_of(command):
+    """What the command prints in the root of the project, or None when it is not to be run."""
+    if (command + "\n").startswith(NOT_RUN):
+        return None
+    if "models/" in command and not (ROOT / "models/all-MiniLM-L6-v2").is_dir():
+        raise unittest.SkipTest("the real checkpoint was not fetched (tools/fetch_minilm)")
+    words = command.replace("./run ", "eckart ", 1)
+    if not words.startswith("eckart "):
+        raise AssertionError(f"not a command of eckart: {command}")
+    words = shlex.quote(str(ECKART)) + words[len("eckart"):]
+    return subprocess.run(["bash", "-c", words], cwd=ROOT, text=True, timeout=120, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+
+
 def commands(block):
     """Pairs of a command and the text below it."""
     found = []
@@ -44,17 +61,10 @@ class Examples(unittest.TestCase):
 
     def run_block(self, document, line, block):
         for command, shown in commands(block):
-            if (command + "\n").startswith(NOT_RUN):
-                continue
             with self.subTest(document=str(document.relative_to(ROOT)), line=line, command=command):
-                if "models/" in command and not (ROOT / "models/all-MiniLM-L6-v2").is_dir():
-                    self.skipTest("the real checkpoint was not fetched (tools/fetch_minilm)")
-                words = command.replace("./run ", "eckart ", 1)
-                self.assertTrue(words.startswith("eckart "), f"not a command of eckart: {command}")
-                words = shlex.quote(str(ECKART)) + words[len("eckart"):]
-                result = subprocess.run(["bash", "-c", words], cwd=ROOT, text=True, timeout=120, check=False,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-                self.assertEqual(result.stdout, shown)
+                printed = output_of(command)
+                if printed is not None:
+                    self.assertEqual(printed, shown)
 
     def test_console_blocks_print_what_they_show(self):
         n = 0
@@ -65,12 +75,14 @@ class Examples(unittest.TestCase):
         self.assertGreater(n, 0, "no document has an example")
 
     def test_cpp_blocks_are_built_examples(self):
-        sources = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs/examples").glob("*.cpp"))]
+        files = [*(ROOT / "docs/examples").glob("*.cpp"), *(ROOT / "src").rglob("*.cpp")]
+        sources = [path.read_text(encoding="utf-8") for path in sorted(files)]
         for document in DOCUMENTS:
             for line, block in blocks(document, "cpp"):
                 with self.subTest(document=str(document.relative_to(ROOT)), line=line):
-                    self.assertTrue(any(block in source for source in sources),
-                                    "this block stands in no file of docs/examples")
+                    paragraphs = block.strip("\n").split("\n\n")
+                    self.assertTrue(any(all(p in source for p in paragraphs) for source in sources),
+                                    "this block stands in no file of docs/examples or src")
 
     def test_links_between_documents_lead_somewhere(self):
         for document in DOCUMENTS:
@@ -79,7 +91,22 @@ class Examples(unittest.TestCase):
                     self.assertTrue((document.parent / target).exists())
 
 
+def update():
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        for _, block in blocks(document, "console"):
+            fresh = ""
+            for command, shown in commands(block):
+                printed = output_of(command)
+                fresh += f"$ {command}\n" + (shown if printed is None else printed)
+            text = text.replace(f"```console\n{block}", f"```console\n{fresh}", 1)
+        document.write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
+    if "--update" in sys.argv:
+        update()
+        sys.exit()
     if not ECKART.exists():
         sys.exit(f"{ECKART} is not built")
     unittest.main()
