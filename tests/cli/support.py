@@ -30,6 +30,7 @@ def safetensors(tensors, metadata=None, fill=b"\0"):
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
         data += values
     text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)  # as writers do, so that the tensors are aligned
     return struct.pack("<Q", len(text)) + text + data
 
 

@@ -1,0 +1,103 @@
+"""eckart check: findings as text and as JSON, exit statuses, files that were taken for weights."""
+
+import json
+import os
+import struct
+import unittest
+
+from support import EXAMPLE, MINILM, CommandTest, safetensors
+
+GOOD = {"w": ("F32", [2, 2])}
+
+
+class Check(CommandTest):
+    def findings(self, *paths):
+        result = self.run_eckart("check", *paths, "--json")
+        report = json.loads(result.stdout)
+        self.assertEqual(result.returncode, 0 if report["ok"] else 1)
+        for finding in report["findings"]:
+            self.assertLessEqual({"severity", "file", "tensor", "begin", "end", "rule", "message"}, set(finding))
+        return report
+
+    def rules(self, *paths):
+        return {finding["rule"] for finding in self.findings(*paths)["findings"]}
+
+    def test_sound_files_are_ok(self):
+        self.assertEqual(self.findings(EXAMPLE), {"ok": True, "findings": [], "omitted": 0})
+        self.assertEqual(self.succeed("check", EXAMPLE), f"{EXAMPLE}: ok\n")
+        if MINILM.is_dir():
+            self.assertTrue(self.findings(MINILM)["ok"])
+
+    def test_a_truncated_download_says_how_much_is_missing(self):
+        path = self.write("model.safetensors", safetensors(GOOD)[:-3])
+        result = self.run_eckart("check", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("3 bytes", result.stdout)
+        self.assertTrue(result.stdout.endswith("1 error, 0 warnings\n"), result.stdout)
+
+    def test_the_duplicate_of_118_bytes_is_named(self):
+        header = (b'{"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},'
+                  b'"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}')
+        path = self.write("dup.safetensors", struct.pack("<Q", len(header)) + header + b"\0" * 4)
+        self.assertIn("duplicate_name", self.rules(path))
+        finding = self.findings(path)["findings"][0]
+        self.assertEqual(finding["tensor"], "w")
+
+    def test_files_that_are_something_else_are_recognised(self):
+        for content, rule in ((b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n",
+                               "git_lfs_pointer"),
+                              (b"<!DOCTYPE html><html>404</html>", "html_page"),
+                              (b"GGUF\x03\0\0\0" + b"\0" * 16, "gguf"),
+                              (b"PK\x03\x04" + b"\0" * 30, "zip_or_pickle"),
+                              (b"", "header_too_small")):
+            with self.subTest(rule=rule):
+                self.assertIn(rule, self.rules(self.write("x.safetensors", content)))
+
+    def test_paths_that_leave_the_folder_are_refused_before_anything_is_opened(self):
+        secret = self.write("secret.safetensors", safetensors(GOOD))
+        for shard in ("../secret.safetensors", str(secret), "link.safetensors"):
+            with self.subTest(shard=shard):
+                link = self.folder / "model/link.safetensors"
+                if shard.startswith("link") and not link.exists():
+                    link.symlink_to(secret)
+                self.write("model/model.safetensors.index.json", json.dumps({"weight_map": {"w": shard}}))
+                found = self.rules(self.folder / "model/model.safetensors.index.json")
+                self.assertTrue(found & {"index_shard_name", "index_symlink"}, found)
+
+    def test_an_index_and_its_shards_are_held_against_each_other(self):
+        self.write("m/a.safetensors", safetensors({"w": ("F32", [1]), "extra": ("F32", [1])}))
+        index = {"metadata": {"total_size": 999}, "weight_map": {"w": "a.safetensors", "gone": "a.safetensors",
+                                                                 "lost": "b.safetensors"}}
+        self.write("m/model.safetensors.index.json", json.dumps(index))
+        found = self.rules(self.folder / "m")
+        self.assertLessEqual({"index_missing_shard", "index_missing_tensor", "index_unlisted_tensor"}, found)
+
+    def test_many_paths_are_checked_and_one_error_fails(self):
+        good = self.write("good.safetensors", safetensors(GOOD))
+        bad = self.write("bad.safetensors", b"\xff" * 20)
+        result = self.run_eckart("check", good, bad, "no-such-file")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("good.safetensors: ok", result.stdout)
+        self.assertIn("no-such-file", result.stdout)
+
+    def test_arrays_and_archives(self):
+        header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"
+        header += b" " * ((64 - (10 + len(header) + 1) % 64) % 64) + b"\n"
+        npy = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 8
+        self.assertTrue(self.findings(self.write("a.npy", npy))["ok"])
+        self.assertIn("npy_size", self.rules(self.write("b.npy", npy[:-1])))
+        self.assertFalse(self.findings(self.write("c.npz", b"PK\x03\x04nonsense"))["ok"])
+
+    def test_a_pipe_is_refused_and_does_not_hang(self):
+        os.mkfifo(self.folder / "pipe.safetensors")
+        self.assertFalse(self.findings("pipe.safetensors")["ok"])
+
+    def test_names_of_any_bytes(self):
+        path = os.fsencode(self.folder) + b"/\xff\xfe.safetensors"
+        with open(path, "wb") as file:
+            file.write(safetensors(GOOD))
+        self.assertTrue(self.findings(os.fsdecode(path))["ok"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,138 @@
+"""eckart count: published counts from configs, what a file stores, and what fits."""
+
+import json
+import unittest
+
+from support import EXAMPLE, ROOT, CommandTest, llama_config, llama_tensors, safetensors
+
+CASES = json.loads((ROOT / "tests/golden/model_counts.json").read_text(encoding="utf-8"))
+
+
+class Count(CommandTest):
+    def count_config(self, config, *options):
+        return self.json_of("count", self.write("config.json", json.dumps(config)), *options)
+
+    def test_every_published_count_is_exact(self):
+        found_keys = set()
+        for case in CASES:
+            with self.subTest(model=case["name"]):
+                self.write("config.json", json.dumps(case["config"]))
+                found = self.json_of("count", "config.json")
+                short = self.json_of("count", "config.json", "--batch", "1", "--context", "128")
+                values = {
+                    "parameters": found["parameters"]["total"],
+                    "active_parameters": found["parameters"]["active"],
+                    "kv_bytes_per_token_at_2": found["kv_cache"]["bytes_per_token"],
+                    "kv_bytes_per_token_at_2_latent": found["kv_cache"]["bytes_per_token"],
+                    "linear_flops_per_token": found["flops"]["linear_per_token"],
+                    "forward_macs_1x128_full_square": short["macs"]["forward_full_square"],
+                }
+                for key, expected in case["expect"].items():
+                    self.assertEqual(values[key], expected, key)
+                    found_keys.add(key)
+        self.assertEqual(len(found_keys), 6)
+
+    def test_the_kv_cache_follows_context_batch_and_dtype(self):
+        config = llama_config(num_hidden_layers=3, hidden_size=64, num_attention_heads=4, num_key_value_heads=2)
+        self.assertEqual(self.count_config(config)["kv_cache"]["bytes_per_token"], 2 * 3 * 2 * 16 * 2)
+        found = self.count_config(config, "--context", 100, "--batch", 5, "--kv-dtype", "F8_E4M3")
+        self.assertEqual(found["kv_cache"]["bytes_at_context"], 2 * 3 * 2 * 16 * 1 * 100 * 5)
+
+    def test_windows_are_needed_and_ignored_side_by_side(self):
+        config = llama_config(model_type="mistral", architectures=["MistralForCausalLM"], sliding_window=10)
+        found = self.count_config(config, "--context", 64)["kv_cache"]
+        self.assertEqual(found["bytes_at_context"] * 64, found["bytes_at_context_without_windows"] * 10)
+
+    def test_attention_grows_with_the_square(self):
+        config = llama_config()
+        short = self.count_config(config, "--context", 100)["macs"]["attention_full_square"]
+        long = self.count_config(config, "--context", 200)["macs"]["attention_full_square"]
+        self.assertEqual(long, 4 * short)
+
+    def test_a_lora_counts_rank_times_both_sides(self):
+        config = llama_config(hidden_size=4096, num_attention_heads=32, num_key_value_heads=32,
+                              num_hidden_layers=32, intermediate_size=11008)
+        names = "q_proj,k_proj,v_proj,o_proj"
+        found = self.count_config(config, "--lora-rank", 8, "--lora-targets", names)
+        self.assertEqual(found["lora"]["parameters"], 8_388_608)
+        message = self.fail_with(1, "count", "config.json", "--lora-rank", 5000)
+        self.assertIn("5000", message)
+        self.assertIn("nothing_like_it", self.fail_with(1, "count", "config.json", "--lora-rank", 8,
+                                                        "--lora-targets", "nothing_like_it"))
+
+    def test_training_is_three_forward_passes_and_twelve_bytes_a_parameter(self):
+        found = self.count_config(llama_config(torch_dtype="bfloat16"), "--train")
+        self.assertEqual(found["training"]["flops"], 3 * found["flops"]["forward"])
+        self.assertEqual(found["training"]["optimizer_bytes"], 12 * found["parameters"]["total"])
+
+    def test_a_checkpoint_weighs_what_its_file_stores(self):
+        config = llama_config(torch_dtype="bfloat16")
+        self.write("config.json", json.dumps(config))
+        self.write("model.safetensors", safetensors(llama_tensors(config, "F16")))
+        found = self.json_of("count", ".")
+        self.assertEqual(found["weights"]["dtype"], "F16")
+        self.assertEqual(found["weights"]["bytes"], 2 * found["parameters"]["total"])
+        self.assertEqual(self.json_of("count", ".", "--dtype", "F32")["weights"]["bytes"],
+                         4 * found["parameters"]["total"])
+
+    def test_mixed_dtypes_count_as_stored(self):
+        config = llama_config()
+        tensors = llama_tensors(config, "BF16") | {"lm_head.weight": ("F32", [32, 16])}
+        self.write("config.json", json.dumps(config))
+        self.write("model.safetensors", safetensors(tensors))
+        weights = self.json_of("count", ".", "--fit", "1GB")
+        total = weights["parameters"]["total"]
+        self.assertEqual(weights["weights"]["bytes"], 2 * (total - 512) + 4 * 512)
+        self.assertEqual(weights["fit"]["weights_bytes"], weights["weights"]["bytes"])
+
+    def test_an_unknown_family_is_counted_from_its_tensors_and_says_so(self):
+        self.write("config.json", '{"model_type": "zebra"}')
+        self.write("model.safetensors", safetensors({"h.0.w": ("BF16", [3, 4]), "norm": ("BF16", [4])}))
+        found = self.json_of("count", ".", "--lora-rank", "2")
+        self.assertEqual(found["parameters"]["total"], 16)
+        self.assertEqual(found["lora"]["parameters"], 2 * 7)
+        self.assertIn("zebra", found["no_architecture"])
+        self.assertIn("counted from its tensors", self.succeed("count", "."))
+        self.assertIn("zebra", self.fail_with(1, "count", ".", "--fit", "1GB"))
+        self.assertIn("llama", self.fail_with(1, "count", "config.json"))
+
+    def test_what_fits_does_and_one_more_does_not(self):
+        config = llama_config()
+        fit = self.count_config(config, "--fit", "100kB")["fit"]
+        longest = fit["longest_context"]
+        self.assertLessEqual(longest["total_bytes"], 100_000)
+        self.assertEqual(longest["total_bytes"],
+                         longest["weights_bytes"] + longest["kv_cache_bytes"] + longest["working_bytes"])
+        self.assertGreater(longest["weights_bytes"], 0)
+        per_token = 2 * 2 * 2 * 4 * 2
+        self.assertGreater(longest["total_bytes"] + per_token, 100_000 - 1024)
+        self.assertGreater(fit["largest_batch"]["batch"], 0)
+        small = self.count_config(config, "--fit", "1kB")["fit"]
+        self.assertGreater(small["missing_bytes"], 0)
+        self.assertIsNone(small["longest_context"])
+
+    def test_bad_options_are_named(self):
+        path = self.write("config.json", json.dumps(llama_config()))
+        self.assertIn("BF17", self.fail_with(1, "count", path, "--dtype", "BF17"))
+        self.assertIn("16GiB", self.fail_with(1, "count", path, "--fit", "much"))
+        self.assertIn("batch", self.fail_with(1, "count", path, "--batch", "0"))
+        self.assertIn("context", self.fail_with(1, "count", path, "--context", "-3"))
+
+    def test_bad_configs_are_named(self):
+        for change, word in (({"hidden_size": "big"}, "hidden_size"), ({"hidden_size": None}, "hidden_size"),
+                             ({"num_attention_heads": 5}, "5 attention heads"),
+                             ({"hidden_size": 2**40, "intermediate_size": 2**40}, "count"),
+                             ({"num_hidden_layers": -1}, "num_hidden_layers")):
+            with self.subTest(change=change):
+                path = self.write("config.json", json.dumps(llama_config(**change)))
+                self.assertIn(word, self.fail_with(1, "count", path))
+        self.assertIn("config.json", self.fail_with(1, "count", self.write("config.json", "{nonsense")))
+
+    def test_the_text_states_its_units(self):
+        text = self.succeed("count", EXAMPLE, "--train", "--lora-rank", "2", "--fit", "1MB")
+        for word in ("217,664", "MAC", "FLOP = 2 MAC", "KiB", "6 N D", "AdamW", "longest context"):
+            self.assertIn(word, text)
+
+
+if __name__ == "__main__":
+    unittest.main()

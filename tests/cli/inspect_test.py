@@ -1,0 +1,129 @@
+"""eckart inspect: the table, the three sources, the values."""
+
+import json
+import struct
+import unittest
+
+from support import EXAMPLE, MINILM, CommandTest, llama_config, llama_tensors, safetensors
+
+
+class Inspect(CommandTest):
+    def model(self, config, tensors):
+        self.write("config.json", json.dumps(config))
+        self.write("model.safetensors", safetensors(tensors))
+
+    def differences(self):
+        return {d["kind"]: d for d in self.json_of("inspect", ".")["differences"]}
+
+    def test_repeated_layers_fold_and_axes_have_names(self):
+        text = self.succeed("inspect", EXAMPLE)
+        self.assertIn("model.layers.{0..3}", text)
+        self.assertRegex(text, r"self_attn.q_proj +64x64 \(heads, d_model\)")
+        self.assertRegex(text, r"mlp.down_proj +64x176 \(d_model, d_ff\)")
+        self.assertIn("config.json, the index and the headers agree", text)
+
+    def test_all_tensors_are_listed_on_request(self):
+        text = self.succeed("inspect", EXAMPLE, "--tensors")
+        self.assertEqual(text.count("self_attn.q_proj"), 4)
+        listed = self.json_of("inspect", EXAMPLE, "--tensors")["tensors"]
+        self.assertEqual(sum(t["end"] - t["begin"] for t in listed), 435_328)
+
+    def test_the_real_model_has_22713216_parameters(self):
+        if not MINILM.is_dir():
+            self.skipTest("the real checkpoint was not fetched (tools/fetch_minilm)")
+        found = self.json_of("inspect", MINILM)
+        self.assertEqual(found["parameters"], {"total": 22_713_216, "active": 22_713_216})
+        self.assertEqual(found["bytes"], 90_856_960)
+        self.assertEqual([d for d in found["differences"] if d["level"] != "note"], [])
+        self.assertEqual(found["not_counted"][0]["name"], "embeddings.position_ids")
+
+    def test_a_checkpoint_that_agrees_has_no_differences(self):
+        config = llama_config()
+        self.model(config, llama_tensors(config))
+        self.assertEqual(self.differences(), {})
+
+    def test_a_missing_and_an_extra_tensor_are_named(self):
+        config = llama_config()
+        tensors = llama_tensors(config)
+        del tensors["model.layers.1.mlp.up_proj.weight"]
+        tensors["model.layers.0.mlp.side_proj.weight"] = ("F32", [4, 16])
+        self.model(config, tensors)
+        found = self.differences()
+        self.assertEqual(found["missing_tensor"]["tensor"], "model.layers.1.mlp.up_proj.weight")
+        self.assertEqual(found["extra_tensor"]["tensor"], "model.layers.0.mlp.side_proj.weight")
+
+    def test_a_wrong_head_size_is_explained(self):
+        config = llama_config()
+        self.model({**config, "head_dim": 8}, llama_tensors(config))
+        found = self.differences()["shape_differs"]
+        self.assertIn("d_head", found["message"] + found["hint"])
+
+    def test_a_tied_head_that_is_stored_too_is_explained_and_not_counted(self):
+        config = llama_config()
+        self.model({**config, "tie_word_embeddings": True}, llama_tensors(config))
+        found = self.json_of("inspect", ".")
+        self.assertIn("tied_stored", [d["kind"] for d in found["differences"]])
+        self.model(config, llama_tensors(config))
+        self.assertEqual(self.json_of("inspect", ".")["parameters"]["total"] - found["parameters"]["total"], 32 * 16)
+
+    def test_rotary_buffers_are_not_counted(self):
+        config = llama_config()
+        tensors = llama_tensors(config)
+        total = sum(shape[0] * (shape[1] if len(shape) > 1 else 1) for _, shape in tensors.values())
+        tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = ("F32", [2])
+        self.model(config, tensors)
+        found = self.json_of("inspect", ".")
+        self.assertEqual(found["parameters"]["total"], total)
+        self.assertEqual(found["not_counted"][0]["elements"], 2)
+
+    def test_more_layers_than_the_config_says(self):
+        config = llama_config()
+        self.model({**config, "num_hidden_layers": 1}, llama_tensors(config))
+        self.assertIn("extra_layers", self.differences())
+        self.model({**config, "num_hidden_layers": 3}, llama_tensors(config))
+        self.assertIn("missing_layers", self.differences())
+
+    def test_values_that_are_no_numbers_are_located(self):
+        nan, infinity = struct.pack("<f", float("nan")), struct.pack("<f", float("inf"))
+        one, zero = struct.pack("<f", 1.0), struct.pack("<f", 0.0)
+        self.write("w.safetensors", safetensors({"a": ("F32", [2, 3], one * 4 + nan + infinity),
+                                                 "b": ("F32", [5], zero * 5), "c": ("F32", [2], one * 2)}))
+        values = self.json_of("inspect", "w.safetensors", "--values")["values"]
+        self.assertEqual([t["tensor"] for t in values["tensors"]], ["a", "b"])
+        self.assertEqual(values["tensors"][0]["first_nan"], 4)
+        text = self.succeed("inspect", "w.safetensors", "--values")
+        self.assertIn("a: 1 NaN (first at [1, 1]), 1 infinite (first at [1, 2]) of 6 values", text)
+        self.assertIn("b: all 5 values are zero", text)
+
+    def test_a_single_shard_is_shown_without_a_comparison(self):
+        text = self.succeed("inspect", EXAMPLE / "model-00002-of-00003.safetensors")
+        self.assertIn("not compared with a config", text)
+
+    def test_a_config_that_cannot_be_read_does_not_hide_the_file(self):
+        config = llama_config()
+        self.model(config, llama_tensors(config))
+        self.write("config.json", "{broken")
+        found = self.json_of("inspect", ".")
+        self.assertIn("config.json", found["no_architecture"])
+        self.assertGreater(found["parameters"]["total"], 0)
+
+    def test_an_empty_file_of_tensors(self):
+        self.write("empty.safetensors", safetensors({}))
+        self.assertIn("no tensors", self.succeed("inspect", "empty.safetensors"))
+
+    def test_folders_without_weights_say_what_is_there(self):
+        self.write("pytorch_model.bin", b"PK\x03\x04")
+        self.assertIn("pytorch_model.bin", self.fail_with(1, "inspect", "."))
+        self.write("config.json", json.dumps(llama_config()))
+        self.assertIn("eckart count", self.fail_with(1, "inspect", "."))
+
+    def test_names_with_control_characters_stay_printable(self):
+        self.write("w.safetensors", safetensors({"evil\x1b[31m\nname": ("U8", [1])}))
+        text = self.succeed("inspect", "w.safetensors")
+        self.assertNotIn("\x1b", text)
+        self.assertEqual(self.json_of("inspect", "w.safetensors", "--tensors")["tensors"][0]["name"],
+                         "evil\x1b[31m\nname")
+
+
+if __name__ == "__main__":
+    unittest.main()
