@@ -70,6 +70,23 @@ TEST(Fit, WeightsThatDoNotFitSayHowMuchIsMissingAndWhatWouldFit) {
   EXPECT_EQ(tiny_fit(500).dtype_that_fits, std::nullopt);
 }
 
+TEST(Fit, WeightsAsTheirFileStoresThemReplaceTheCountedOnes) {
+  const Fit found =
+      fit(read_json(tiny_llama),
+          {.bytes = 1848 + 32 * 10, .stored_weights_bytes = 1744 - 64, .tokens_at_once = 1});
+  EXPECT_EQ(found.weights_bytes, 1680);
+  EXPECT_EQ(found.longest_context->context, 12);
+  EXPECT_TRUE(found.notes.empty());
+}
+
+TEST(Fit, AQuantisedConfigIsNoted) {
+  const Architecture arch = read_json(testing::with(
+      tiny_llama, R"("dtype": "bfloat16", "quantization_config": {"quant_method": "fp8"})"));
+  EXPECT_EQ(fit(arch, {.bytes = 100'000, .tokens_at_once = 1}).notes.front(),
+            "the config names the quantisation fp8: the weights are counted without it, the file "
+            "is smaller");
+}
+
 // The property that defines the answer: it fits, and one more does not.
 TEST(Fit, OneMoreTokenOrSequenceDoesNotFitInAnyModel) {
   const Index bytes = 80'000'000'000;

@@ -114,7 +114,11 @@ Fit fit(const Architecture& arch, const FitOptions& options) {
   const auto [dtype, dtype_notes] = choose_weights_dtype(arch, options.weights_dtype);
   fit.weights_dtype = dtype;
   fit.notes = arch.assumptions;
-  fit.notes.insert(fit.notes.end(), dtype_notes.begin(), dtype_notes.end());
+  fit.weights_bytes =
+      options.stored_weights_bytes ? *options.stored_weights_bytes : memory.weights_bytes(dtype);
+  if (!options.stored_weights_bytes) {
+    fit.notes.insert(fit.notes.end(), dtype_notes.begin(), dtype_notes.end());
+  }
   const FitPoint least = memory.at(1, 1, fit.weights_bytes);
   if (least.total_bytes > options.bytes) {
     fit.missing_bytes = least.total_bytes - options.bytes;
