@@ -211,7 +211,9 @@ Count count(const Architecture& arch, const CountOptions& options) {
   count.batch = options.batch;
   const auto [dtype, dtype_notes] = choose_weights_dtype(arch, options.weights_dtype);
   count.notes = arch.assumptions;
-  count.notes.insert(count.notes.end(), dtype_notes.begin(), dtype_notes.end());
+  if (!options.stored_weights_bytes) {
+    count.notes.insert(count.notes.end(), dtype_notes.begin(), dtype_notes.end());
+  }
   if (count.context > arch.context) {
     count.notes.push_back("a context of " + std::to_string(count.context) + " is beyond the " +
                           std::to_string(arch.context) + " tokens that the model was made for");
