@@ -144,22 +144,59 @@ struct FromSmall {
   }
 };
 
+// The instruction for F16 ignores the flushing of subnormals. It is used only where it exists:
+// Highway's replacement for older sets makes large numbers of infinity and NaN.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+template <class D>
+hn::VFromD<D> from_halves(D d, hn::VFromD<hn::Rebind<std::uint16_t, D>> halves) {
+  return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), halves));
+}
+
 struct FromF16 {
   static constexpr std::size_t bytes = 2;
   template <class D>
   static auto load(D d, const std::uint8_t* in) {
-// Only where the instruction exists (it ignores the flushing of subnormals): Highway's replacement
-// for older sets makes large numbers of infinity and NaN.
-#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-    const hn::Rebind<hwy::float16_t, D> d_half;
-    const hn::Repartition<std::uint8_t, decltype(d_half)> d_byte;
-    const auto halves = hn::BitCast(d_half, hn::LoadU(d_byte, in));
-    return hn::BitCast(hn::RebindToUnsigned<D>(), hn::PromoteTo(d, halves));
-#else
-    return FromSmall<f16>::load(d, in);
-#endif
+    const hn::Rebind<std::uint16_t, D> d16;
+    const auto halves =
+        hn::BitCast(d16, hn::LoadU(hn::Repartition<std::uint8_t, decltype(d16)>(), in));
+    return hn::BitCast(hn::RebindToUnsigned<D>(), from_halves(d, halves));
   }
 };
+
+// The upper byte of an F16.
+struct FromF8E5m2 {
+  static constexpr std::size_t bytes = 1;
+  template <class D>
+  static auto load(D d, const std::uint8_t* in) {
+    const hn::Rebind<std::uint16_t, D> d16;
+    const auto stored = hn::PromoteTo(d16, hn::LoadU(hn::Rebind<std::uint8_t, D>(), in));
+    return hn::BitCast(hn::RebindToUnsigned<D>(), from_halves(d, hn::ShiftLeft<8>(stored)));
+  }
+};
+
+// One bit lower it is an F16 whose exponent means 2^-8 as much; its NaN would be 480.
+struct FromF8E4m3 {
+  static constexpr std::size_t bytes = 1;
+  template <class D>
+  static auto load(D d, const std::uint8_t* in) {
+    const hn::RebindToUnsigned<D> d32;
+    const hn::Rebind<std::uint16_t, D> d16;
+    const hn::RebindToSigned<decltype(d16)> d_int;
+    const auto stored = hn::PromoteTo(d16, hn::LoadU(hn::Rebind<std::uint8_t, D>(), in));
+    // The shift to the right copies the sign, of which the copy is cleared.
+    const auto shifted = hn::ShiftRight<1>(hn::BitCast(d_int, hn::ShiftLeft<8>(stored)));
+    const auto halves = hn::And(hn::BitCast(d16, shifted), hn::Set(d16, std::uint16_t{0xbfff}));
+    const auto value = hn::Mul(from_halves(d, halves), hn::Set(d, 256.0f));
+    const auto nan = hn::CopySign(hn::BitCast(d, hn::Set(d32, quiet_nan)), value);
+    const auto is_nan = hn::Eq(hn::Abs(value), hn::Set(d, 480.0f));
+    return hn::BitCast(d32, hn::IfThenElse(is_nan, nan, value));
+  }
+};
+#else
+using FromF16 = FromSmall<f16>;
+using FromF8E5m2 = FromSmall<f8_e5m2>;
+using FromF8E4m3 = FromSmall<f8_e4m3>;
+#endif
 
 // A power of two: 2^(x - 127), with 255 for NaN. 2^-127 is a subnormal float.
 struct FromF8E8m0 {
@@ -246,9 +283,9 @@ void widen_as(Dtype dtype, const std::uint8_t* in, std::size_t n, T* out, bool s
     case Dtype::bf16:
       return widen_run<FromBf16>(in, n, out, stream);
     case Dtype::f8_e4m3:
-      return widen_run<FromSmall<f8_e4m3>>(in, n, out, stream);
+      return widen_run<FromF8E4m3>(in, n, out, stream);
     case Dtype::f8_e5m2:
-      return widen_run<FromSmall<f8_e5m2>>(in, n, out, stream);
+      return widen_run<FromF8E5m2>(in, n, out, stream);
     case Dtype::f8_e8m0:
       return widen_run<FromF8E8m0>(in, n, out, stream);
     case Dtype::f8_e4m3fnuz:
