@@ -119,8 +119,6 @@ Fit fit(const Architecture& arch, const FitOptions& options) {
   if (!options.stored_weights_bytes) {
     fit.notes.insert(fit.notes.end(), dtype_notes.begin(), dtype_notes.end());
   }
-  fit.weights_bytes = options.stored_weights_bytes ? *options.stored_weights_bytes
-                                                   : memory.weights_bytes(fit.weights_dtype);
   const FitPoint least = memory.at(1, 1, fit.weights_bytes);
   if (least.total_bytes > options.bytes) {
     fit.missing_bytes = least.total_bytes - options.bytes;
