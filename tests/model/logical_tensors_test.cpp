@@ -81,7 +81,8 @@ TEST(LogicalTensors, AnUnquantisedTensorIsItself) {
   EXPECT_EQ(tensor.storage, "BF16");
   EXPECT_EQ(tensor.kind, TensorKind::parameter);
   EXPECT_FALSE(tensor.is_quantised);
-  EXPECT_EQ(tensor.parts, (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(tensor.values, 0U);
+  EXPECT_TRUE(tensor.sides.empty());
 }
 
 TEST(LogicalTensors, Nf4HoldsTwoValuesAByteAndItsTablesAreNoParameters) {
@@ -92,7 +93,7 @@ TEST(LogicalTensors, Nf4HoldsTwoValuesAByteAndItsTablesAreNoParameters) {
   EXPECT_EQ(tensor.parameters, 128 * 256);
   EXPECT_FALSE(tensor.has_shape);
   EXPECT_EQ(tensor.storage, "NF4 in U8");
-  EXPECT_EQ(tensor.parts.size(), 6U);
+  EXPECT_EQ(tensor.sides, (std::vector<std::uint32_t>{1, 2, 3, 4, 5}));
   EXPECT_EQ(tensor.side_elements, 512 + 16 + 2 + 256 + 82);
   EXPECT_EQ(tensor.side_bytes, 512U + 64 + 8 + 1024 + 82);
   EXPECT_EQ(tensor.bytes, 128U * 256 / 2 + tensor.side_bytes);
@@ -281,7 +282,8 @@ TEST(LogicalTensors, BitsandbytesInt8KeepsItsShape) {
             stored("a.weight_format", Dtype::u8, Shape())});
   EXPECT_EQ(tensor.shape, (Shape{64, 32}));
   EXPECT_EQ(tensor.storage, "bitsandbytes 8-bit in I8");
-  EXPECT_EQ(tensor.parts, (std::vector<std::uint32_t>{1, 0, 2}));
+  EXPECT_EQ(tensor.values, 1U);
+  EXPECT_EQ(tensor.sides, (std::vector<std::uint32_t>{0, 2}));
 }
 
 TEST(LogicalTensors, GptqOfThreeAndEightBitsIsReadFromItsZeros) {

@@ -270,10 +270,9 @@ TEST(ShapeFlow, OptionsOutOfRangeAreErrors) {
 TEST(ShapeFlow, CountsThatDoNotFitAreErrors) {
   const Architecture gemma = small("gemma", "GemmaForCausalLM", R"(, "num_key_value_heads": 4)");
   EXPECT_THROW(shape_flow(gemma, {.batch = Index{1} << 40, .tokens = Index{1} << 40}), ShapeError);
-  EXPECT_EQ(
-      testing::thrown_by<ArgumentError>([&] { shape_flow(gemma, {.tokens = Index{1} << 30}); }),
-      "count: the MACs of attention is more than 2^63 - 1, but counts are 63-bit whole "
-      "numbers");
+  const std::string text =
+      testing::thrown_by<ArgumentError>([&] { shape_flow(gemma, {.tokens = Index{1} << 30}); });
+  EXPECT_TRUE(text.starts_with("count: the MACs of attention")) << text;
 }
 
 std::optional<FlowConflict> conflict_of(const Architecture& architecture,

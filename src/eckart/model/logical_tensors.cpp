@@ -24,27 +24,41 @@ struct Belonging {
   std::vector<bool> is_side_alone;
 };
 
-Belonging find_belonging(const StoredList& stored) {
-  std::unordered_map<std::string_view, std::uint32_t> by_name;
-  by_name.reserve(stored.size());
-  for (std::size_t i = 0; i < stored.size(); ++i) {
-    by_name.emplace(stored[i]->name, static_cast<std::uint32_t>(i));
+// The tensors that are scales, zero points or tables by their names; most files have none.
+struct NamedSide {
+  std::uint32_t position = 0;
+  detail::SideName name;
+};
+
+std::vector<NamedSide> named_sides(const StoredList& stored) {
+  std::vector<NamedSide> sides;
+  for (std::uint32_t i = 0; i < stored.size(); ++i) {
+    std::optional<detail::SideName> name = detail::side_name(stored[i]->name);
+    if (name) sides.push_back({i, std::move(*name)});
   }
+  return sides;
+}
+
+Belonging find_belonging(const StoredList& stored) {
   Belonging belonging;
   belonging.is_owned.assign(stored.size(), false);
   belonging.is_side_alone.assign(stored.size(), false);
-  for (std::size_t i = 0; i < stored.size(); ++i) {
-    const std::optional<detail::SideName> side = detail::side_name(stored[i]->name);
-    if (!side) continue;
-    for (const std::string& owner_name : side->owners) {
+  const std::vector<NamedSide> sides = named_sides(stored);
+  if (sides.empty()) return belonging;
+  std::unordered_map<std::string_view, std::uint32_t> by_name;
+  by_name.reserve(stored.size());
+  for (std::uint32_t i = 0; i < stored.size(); ++i) by_name.emplace(stored[i]->name, i);
+  for (const NamedSide& side : sides) {
+    const std::uint32_t i = side.position;
+    for (const std::string& owner_name : side.name.owners) {
       const auto owner = by_name.find(owner_name);
       if (owner == by_name.end() || owner->second == i) continue;
       if (!detail::takes_side(*stored[owner->second], stored[i]->name)) continue;
-      belonging.owned.push_back({owner->second, static_cast<std::uint32_t>(i)});
+      belonging.owned.push_back({owner->second, i});
       belonging.is_owned[i] = true;
       break;
     }
-    belonging.is_side_alone[i] = !belonging.is_owned[i] && side->is_side_alone;
+    belonging.is_side_alone[i] = !belonging.is_owned[i] && side.name.is_side_alone;
   }
   std::sort(belonging.owned.begin(), belonging.owned.end(),
             [](const Ownership& a, const Ownership& b) {
@@ -61,7 +75,7 @@ LogicalTensor as_stored(const StoredTensor& stored, std::uint32_t position) {
   tensor.bytes = stored.bytes();
   tensor.storage = std::string(to_string(stored.dtype));
   tensor.dtype = stored.dtype;
-  tensor.parts = {position};
+  tensor.values = position;
   return tensor;
 }
 
@@ -69,7 +83,7 @@ void add_sides(LogicalTensor& tensor, const StoredList& stored, const Ownership*
                const Ownership* last) {
   for (const Ownership* owned = first; owned != last; ++owned) {
     const StoredTensor& side = *stored[owned->side];
-    tensor.parts.push_back(owned->side);
+    tensor.sides.push_back(owned->side);
     tensor.bytes += side.bytes();
     tensor.side_bytes += side.bytes();
     tensor.side_elements += side.shape.count();

@@ -47,9 +47,10 @@ struct LogicalTensor {
   TensorKind kind = TensorKind::parameter;
   /// True where the values are packed or scaled: `storage` says how.
   bool is_quantised = false;
-  /// Positions in the list of stored tensors; the one that holds the values comes first.
-  std::vector<std::uint32_t> parts;
-  /// Scales, zero points and tables among the parts. They are no parameters.
+  /// Its parts as positions in the list of stored tensors: the one that holds the values, and the
+  /// scales, zero points and tables beside it, which are no parameters.
+  std::uint32_t values = 0;
+  std::vector<std::uint32_t> sides;
   Index side_elements = 0;
   std::uint64_t side_bytes = 0;
 };

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <tuple>
+#include <utility>
 
 namespace eckart::detail {
 namespace {
@@ -11,118 +14,132 @@ namespace {
 // Deeper than any model; the rest of a longer name is one part.
 constexpr std::size_t max_depth = 48;
 
-struct KeyHash {
-  std::size_t operator()(const std::vector<std::uint64_t>& key) const {
-    std::uint64_t hash = 0x9e3779b97f4a7c15;
-    for (const std::uint64_t word : key) {
-      hash = (hash ^ word) * 0xff51afd7ed558ccd;
-      hash ^= hash >> 32;
-    }
-    return static_cast<std::size_t>(hash);
-  }
-};
+bool part_less(std::string_view a, std::string_view b) {
+  const Index left = name_number(a);
+  const Index right = name_number(b);
+  if (left >= 0 && right >= 0) return left < right;
+  if (left >= 0 || right >= 0) return left >= 0;
+  return a < b;
+}
+
+std::string_view first_part(std::string_view path) { return path.substr(0, path.find('.')); }
 
 }  // namespace
 
-NameTree::NameTree(const std::vector<NameTreeItem>& items) {
-  nodes_.emplace_back();
-  parents_.push_back(0);
-  part_ids_.push_back(0);
-  for (std::size_t i = 0; i < items.size(); ++i) insert(items[i], static_cast<std::int32_t>(i));
-  sum_up(items);
-  sort_children();
-  find_alike(items);
+bool path_less(std::string_view a, std::string_view b) {
+  const std::size_t shorter = std::min(a.size(), b.size());
+  std::size_t begin = 0;  // of the first part that differs
+  std::size_t at = 0;
+  for (; at < shorter && a[at] == b[at]; ++at) {
+    if (a[at] == '.') begin = at + 1;
+  }
+  // One name may end where the other goes on with a dot: then it is the other's module.
+  if (at == a.size())
+    return at < b.size() &&
+           (b[at] == '.' || part_less(a.substr(begin), first_part(b.substr(begin))));
+  if (at == b.size())
+    return a[at] != '.' && part_less(first_part(a.substr(begin)), b.substr(begin));
+  return part_less(first_part(a.substr(begin)), first_part(b.substr(begin)));
 }
 
-void NameTree::insert(const NameTreeItem& item, std::int32_t position) {
-  std::vector<std::uint32_t> path;
-  std::uint32_t at = 0;
-  bool is_shared = true;
+std::size_t NameTree::KeyHash::operator()(const std::vector<std::uint64_t>& key) const {
+  std::uint64_t hash = 0x9e3779b97f4a7c15;
+  for (const std::uint64_t word : key) {
+    hash = (hash ^ word) * 0xff51afd7ed558ccd;
+    hash ^= hash >> 32;
+  }
+  return static_cast<std::size_t>(hash);
+}
+
+NameTree::NameTree() { path_.emplace_back(); }
+
+void NameTree::add(const NameTreeItem& item) {
   std::string_view rest = item.name;
-  while (true) {
-    const std::size_t dot = path.size() + 1 < max_depth ? rest.find('.') : std::string_view::npos;
+  std::size_t depth = 1;
+  bool is_last = false;
+  while (!is_last) {
+    const std::size_t dot = depth < max_depth ? rest.find('.') : std::string_view::npos;
     const std::string_view part = rest.substr(0, dot);
-    const std::size_t depth = path.size();
-    is_shared = is_shared && depth < last_path_.size() && nodes_[last_path_[depth]].part == part;
-    at = is_shared ? last_path_[depth] : child(at, part);
-    path.push_back(at);
-    if (dot == std::string_view::npos) break;
-    rest = rest.substr(dot + 1);
-  }
-  if (nodes_[at].item < 0) nodes_[at].item = position;
-  last_path_ = std::move(path);
-}
-
-std::uint32_t NameTree::child(std::uint32_t parent, std::string_view part) {
-  const auto part_id =
-      parts_.emplace(part, static_cast<std::uint32_t>(parts_.size())).first->second;
-  const std::uint64_t key = (std::uint64_t{parent} << 32) | part_id;
-  const auto next = static_cast<std::uint32_t>(nodes_.size());
-  const auto [place, is_new] = by_parent_and_part_.emplace(key, next);
-  if (!is_new) return place->second;
-  nodes_.emplace_back();
-  nodes_.back().part = part;
-  nodes_.back().number = name_number(part);
-  parents_.push_back(parent);
-  part_ids_.push_back(part_id);
-  nodes_[parent].children.push_back(next);
-  return next;
-}
-
-const NameTreeNode* NameTree::find(std::uint32_t parent, std::string_view part) const {
-  const auto part_id = parts_.find(part);
-  if (part_id == parts_.end()) return nullptr;
-  const auto place = by_parent_and_part_.find((std::uint64_t{parent} << 32) | part_id->second);
-  return place == by_parent_and_part_.end() ? nullptr : &nodes_[place->second];
-}
-
-void NameTree::sum_up(const std::vector<NameTreeItem>& items) {
-  for (std::size_t i = nodes_.size(); i-- > 0;) {
-    NameTreeNode& node = nodes_[i];
-    if (node.item >= 0) {
-      const NameTreeItem& item = items[static_cast<std::size_t>(node.item)];
-      ++node.n_items;
-      node.parameters += item.parameters;
-      node.bytes += item.bytes;
-      node.order = std::min(node.order, item.order);
+    is_last = dot == std::string_view::npos;
+    if (depth >= path_.size() || path_[depth].part != part) {
+      while (path_.size() > depth) close_last();
+      path_.emplace_back();
+      path_.back().part = part;
     }
-    if (i == 0) break;
-    NameTreeNode& parent = nodes_[parents_[i]];
-    parent.n_items += node.n_items;
-    parent.parameters += node.parameters;
-    parent.bytes += node.bytes;
-    parent.order = std::min(parent.order, node.order);
-    parent.has_numbers = parent.has_numbers || node.has_numbers || node.number >= 0;
+    if (!is_last) rest = rest.substr(dot + 1);
+    ++depth;
   }
+  while (path_.size() > depth) close_last();
+  Open& open = path_.back();
+  if (open.node.item >= 0) return;
+  open.kind = item.kind + 1;
+  open.node.item = item.item;
+  open.node.order = item.order;
+  open.node.n_items = 1;
+  open.node.parameters = item.parameters;
+  open.node.bytes = item.bytes;
 }
 
-void NameTree::sort_children() {
-  for (NameTreeNode& node : nodes_) {
-    std::stable_sort(node.children.begin(), node.children.end(),
-                     [&](std::uint32_t a, std::uint32_t b) {
-                       const NameTreeNode& left = nodes_[a];
-                       const NameTreeNode& right = nodes_[b];
-                       if (left.number >= 0 && right.number >= 0) {
-                         return left.number < right.number;
-                       }
-                       return left.order < right.order;
-                     });
-  }
+void NameTree::close_last() {
+  Open open = std::move(path_.back());
+  path_.pop_back();
+  const std::string_view part = open.part;
+  const Index number = name_number(part);
+  NameTreeNode& parent = path_.back().node;
+  parent.n_items += open.node.n_items;
+  parent.parameters += open.node.parameters;
+  parent.bytes += open.node.bytes;
+  parent.order = std::min(parent.order, open.node.order);
+  parent.has_numbers = parent.has_numbers || open.node.has_numbers || number >= 0;
+  parent.children.push_back({part, number, node_of(std::move(open))});
 }
 
-void NameTree::find_alike(const std::vector<NameTreeItem>& items) {
-  std::unordered_map<std::vector<std::uint64_t>, std::uint32_t, KeyHash> classes;
+std::uint32_t NameTree::node_of(Open&& open) {
   std::vector<std::uint64_t> key;
-  for (std::size_t i = nodes_.size(); i-- > 0;) {
-    NameTreeNode& node = nodes_[i];
-    key.clear();
-    for (const std::uint32_t below : node.children) {
-      key.push_back((std::uint64_t{part_ids_[below]} << 32) | nodes_[below].alike);
-    }
-    std::sort(key.begin(), key.end());
-    key.push_back(node.item < 0 ? 0 : items[static_cast<std::size_t>(node.item)].kind + 1);
-    node.alike = classes.emplace(key, static_cast<std::uint32_t>(classes.size())).first->second;
+  key.reserve(2 * open.node.children.size() + 1);
+  for (const NameTreeChild& child : open.node.children) {
+    key.push_back(part_ids_.emplace(child.part, part_ids_.size()).first->second);
+    key.push_back(child.node);
   }
+  key.push_back(open.kind);
+  const auto next = static_cast<std::uint32_t>(nodes_.size());
+  const auto [place, is_new] = alike_.emplace(std::move(key), next);
+  if (is_new) nodes_.push_back(std::move(open.node));
+  return place->second;
+}
+
+void NameTree::finish() {
+  while (path_.size() > 1) close_last();
+  nodes_.push_back(std::move(path_.back().node));  // the root, whether or not it is like another
+  path_.clear();
+  for (NameTreeNode& node : nodes_) sort_for_show(node);
+}
+
+// Numbers stay together, ascending, where the first of them would stand.
+void NameTree::sort_for_show(NameTreeNode& node) const {
+  std::int32_t first_number = std::numeric_limits<std::int32_t>::max();
+  for (const NameTreeChild& child : node.children) {
+    if (child.number >= 0) first_number = std::min(first_number, nodes_[child.node].order);
+  }
+  const auto key = [&](std::uint32_t position) {
+    const NameTreeChild& child = node.children[position];
+    const bool is_number = child.number >= 0;
+    return std::make_tuple(is_number ? first_number : nodes_[child.node].order, !is_number,
+                           child.number);
+  };
+  node.by_order.resize(node.children.size());
+  std::iota(node.by_order.begin(), node.by_order.end(), 0U);
+  std::stable_sort(node.by_order.begin(), node.by_order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+}
+
+const NameTreeNode* NameTree::find(const NameTreeNode& parent, std::string_view part) const {
+  const auto place = std::lower_bound(parent.children.begin(), parent.children.end(), part,
+                                      [](const NameTreeChild& child, std::string_view wanted) {
+                                        return part_less(child.part, wanted);
+                                      });
+  if (place == parent.children.end() || place->part != part) return nullptr;
+  return &nodes_[place->node];
 }
 
 }  // namespace eckart::detail

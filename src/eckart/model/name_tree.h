@@ -1,4 +1,4 @@
-// Names as a tree, with equal subtrees found. Included by the library alone.
+// Names as a tree in which equal subtrees are one. Included by the library alone.
 #pragma once
 
 #include "eckart/core/shape.h"
@@ -14,49 +14,70 @@ namespace eckart::detail {
 /// What the tree sums and compares of one named thing.
 struct NameTreeItem {
   std::string_view name;   // split at its dots; must outlive the tree
-  std::uint64_t kind = 0;  // things of equal kind are alike
+  std::uint32_t item = 0;  // the caller's number of the thing
+  std::uint64_t kind = 0;  // things of equal kind are alike, also in the next two
   Index parameters = 0;
   std::uint64_t bytes = 0;
   std::int32_t order = std::numeric_limits<std::int32_t>::max();  // smaller comes first
 };
 
-/// A part of a name: a module, or a thing itself.
-struct NameTreeNode {
+struct NameTreeChild {
   std::string_view part;
-  std::int64_t number = -1;  // of a numeric part
-  std::int32_t item = -1;    // a thing whose whole name ends here
-  std::uint32_t alike = 0;   // equal for nodes whose subtrees are equal
+  Index number = -1;  // of a numeric part
+  std::uint32_t node = 0;
+};
+
+/// A module, a thing, or both. A node stands for all subtrees that hold the same names below them
+/// with things of the same kinds: what it says of one is that of the first.
+struct NameTreeNode {
+  std::int64_t item = -1;    // a thing whose whole name ends here
   bool has_numbers = false;  // a numeric part stands below
   std::int32_t order = std::numeric_limits<std::int32_t>::max();
   Index n_items = 0;  // of the subtree, as are the sums
   Index parameters = 0;
   std::uint64_t bytes = 0;
-  std::vector<std::uint32_t> children;  // in order
+  std::vector<NameTreeChild> children;  // in the order of their parts (see `path_less`)
+  std::vector<std::uint32_t> by_order;  // positions in `children` as they are to be shown
 };
 
-/// Node 0 is the root. Two subtrees are alike when they hold the same names below them with things
-/// of the same kinds; this is decided exactly, in time linear in the number of names.
+/// Built from names in path order; holds no more than the distinct subtrees. Whether two subtrees
+/// are alike is decided exactly, in time linear in the number of names.
 class NameTree {
  public:
-  explicit NameTree(const std::vector<NameTreeItem>& items);
+  NameTree();
+
+  /// The next thing. Names come in the order of `path_less`; of equal names the first counts.
+  void add(const NameTreeItem& item);
+  /// Ends the tree; to be called once, after the last `add`.
+  void finish();
 
   const NameTreeNode& node(std::uint32_t index) const { return nodes_[index]; }
+  const NameTreeNode& root() const { return nodes_.back(); }
   /// The child of that name, or nullptr.
-  const NameTreeNode* find(std::uint32_t parent, std::string_view part) const;
+  const NameTreeNode* find(const NameTreeNode& parent, std::string_view part) const;
 
  private:
-  void insert(const NameTreeItem& item, std::int32_t position);
-  std::uint32_t child(std::uint32_t parent, std::string_view part);
-  void sum_up(const std::vector<NameTreeItem>& items);
-  void sort_children();
-  void find_alike(const std::vector<NameTreeItem>& items);
+  struct Open {
+    std::string_view part;
+    std::uint64_t kind = 0;  // of its own thing, plus 1; 0: it has none
+    NameTreeNode node;
+  };
+  struct KeyHash {
+    std::size_t operator()(const std::vector<std::uint64_t>& key) const;
+  };
 
-  std::vector<NameTreeNode> nodes_;
-  std::vector<std::uint32_t> parents_;   // always before their children
-  std::vector<std::uint32_t> part_ids_;  // equal for equal parts
-  std::unordered_map<std::string_view, std::uint32_t> parts_;
-  std::unordered_map<std::uint64_t, std::uint32_t> by_parent_and_part_;
-  std::vector<std::uint32_t> last_path_;  // of the name inserted last: most names share a beginning
+  void close_last();
+  void sort_for_show(NameTreeNode& node) const;
+  std::uint32_t node_of(Open&& open);
+
+  std::vector<NameTreeNode> nodes_;  // closed ones, the root last
+  std::vector<Open> path_;           // from the root to the thing added last
+  std::unordered_map<std::string_view, std::uint64_t> part_ids_;
+  std::unordered_map<std::vector<std::uint64_t>, std::uint32_t, KeyHash> alike_;
 };
+
+/// Part by part: numbers by value, before texts by their bytes. All names below one path stand
+/// together in this order.
+bool path_less(std::string_view a, std::string_view b);
 
 }  // namespace eckart::detail

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -17,6 +16,7 @@ namespace eckart {
 namespace {
 
 using detail::NameTree;
+using detail::NameTreeChild;
 using detail::NameTreeItem;
 using detail::NameTreeNode;
 
@@ -38,17 +38,17 @@ Shape named_shape(const LogicalTensor& tensor, const TensorSpec* spec) {
 
 class Summarizer {
  public:
-  Summarizer(const std::vector<LogicalTensor>& tensors, const std::vector<std::size_t>& counted,
-             const std::vector<const TensorSpec*>& specs, const NameTree& tree)
-      : tensors_(tensors), counted_(counted), specs_(specs), tree_(tree) {}
+  Summarizer(const std::vector<LogicalTensor>& tensors, const std::vector<const TensorSpec*>& specs,
+             const NameTree& tree)
+      : tensors_(tensors), specs_(specs), tree_(tree) {}
 
   SummaryNode root() const {
     SummaryNode root;
-    const NameTreeNode& node = tree_.node(0);
+    const NameTreeNode& node = tree_.root();
     root.parameters = node.parameters;
     root.bytes = node.bytes;
     root.n_tensors = node.n_items;
-    root.children = rows_below(0, {}, false);
+    root.children = rows_below(node, {}, false);
     const double whole = static_cast<double>(std::max<Index>(1, node.parameters));
     set_shares(root, 1.0 / whole);
     return root;
@@ -57,15 +57,12 @@ class Summarizer {
  private:
   using Rows = std::vector<SummaryNode>;
 
-  const LogicalTensor& tensor_of(const NameTreeNode& node) const {
-    return tensors_[counted_[static_cast<std::size_t>(node.item)]];
-  }
-
-  SummaryNode tensor_row(const NameTreeNode& node, const std::string& path) const {
-    const std::size_t at = counted_[static_cast<std::size_t>(node.item)];
+  SummaryNode tensor_row(const NameTreeNode& node, std::string_view label,
+                         const std::string& path) const {
+    const auto at = static_cast<std::size_t>(node.item);
     const LogicalTensor& tensor = tensors_[at];
     SummaryNode row;
-    row.label = node.part;
+    row.label = label;
     row.path = path;
     row.shape = named_shape(tensor, specs_[at]);
     row.is_tensor = true;
@@ -78,27 +75,27 @@ class Summarizer {
 
   // The rows that stand for a node's children. `in_group`: below a numeric part, where the names
   // of modules go into the labels instead of making a level each.
-  Rows rows_below(std::uint32_t index, const std::string& path, bool in_group) const {
+  Rows rows_below(const NameTreeNode& parent, const std::string& path, bool in_group) const {
     Rows rows;
-    // Numeric children that are alike, where the first of them stands.
-    std::unordered_map<std::uint32_t, std::vector<Index>> groups;
-    for (const std::uint32_t below : tree_.node(index).children) {
-      const NameTreeNode& node = tree_.node(below);
-      if (node.number >= 0) groups[node.alike].push_back(node.number);
+    std::unordered_map<std::uint32_t, std::vector<Index>> groups;  // of numeric children, by node
+    for (const NameTreeChild& child : parent.children) {
+      if (child.number >= 0) groups[child.node].push_back(child.number);
     }
-    for (const std::uint32_t below : tree_.node(index).children) {
-      const NameTreeNode& node = tree_.node(below);
-      if (node.number >= 0) {
-        const std::vector<Index> numbers = std::exchange(groups[node.alike], {});
-        if (!numbers.empty()) rows.push_back(group_row(below, path, numbers));
+    for (const std::uint32_t position : parent.by_order) {
+      const NameTreeChild& child = parent.children[position];
+      const NameTreeNode& node = tree_.node(child.node);
+      if (child.number >= 0) {
+        // All that are alike stand where the first of them does.
+        const std::vector<Index> numbers = std::exchange(groups[child.node], {});
+        if (!numbers.empty()) rows.push_back(group_row(node, path, numbers));
         continue;
       }
-      const std::string below_path =
-          path.empty() ? std::string(node.part) : path + '.' + std::string(node.part);
-      if (node.item >= 0 && !belongs_to_weight(index, node)) {
-        rows.push_back(weight_row(index, node, below_path));
+      const std::string below =
+          path.empty() ? std::string(child.part) : path + '.' + std::string(child.part);
+      if (node.item >= 0 && !belongs_to_weight(parent, child.part)) {
+        rows.push_back(weight_row(parent, child, below));
       }
-      if (!node.children.empty()) add_module(below, below_path, in_group, rows);
+      if (!node.children.empty()) add_module(child, below, in_group, rows);
     }
     return rows;
   }
@@ -109,11 +106,10 @@ class Summarizer {
     return std::string(weight) + "_bias";
   }
 
-  bool belongs_to_weight(std::uint32_t parent, const NameTreeNode& bias) const {
-    std::string_view weight = bias.part == "bias"   ? "weight"
-                              : bias.part == "beta" ? "gamma"
-                                                    : bias.part;
-    if (weight == bias.part) {
+  // Whether a tensor is the bias of a sibling.
+  bool belongs_to_weight(const NameTreeNode& parent, std::string_view bias) const {
+    std::string_view weight = bias == "bias" ? "weight" : bias == "beta" ? "gamma" : bias;
+    if (weight == bias) {
       if (!weight.ends_with("_bias")) return false;
       weight.remove_suffix(std::string_view("_bias").size());
     }
@@ -121,37 +117,39 @@ class Summarizer {
     return found != nullptr && found->item >= 0;
   }
 
-  SummaryNode weight_row(std::uint32_t parent, const NameTreeNode& node,
+  SummaryNode weight_row(const NameTreeNode& parent, const NameTreeChild& child,
                          const std::string& path) const {
-    SummaryNode row = tensor_row(node, path);
-    const NameTreeNode* const bias = tree_.find(parent, bias_name(node.part));
+    SummaryNode row = tensor_row(tree_.node(child.node), child.part, path);
+    const NameTreeNode* const bias = tree_.find(parent, bias_name(child.part));
     if (bias == nullptr || bias->item < 0) return row;
+    const LogicalTensor& tensor = tensors_[static_cast<std::size_t>(bias->item)];
     row.with_bias = true;
-    row.parameters += tensor_of(*bias).parameters;
-    row.bytes += tensor_of(*bias).bytes;
+    row.parameters += tensor.parameters;
+    row.bytes += tensor.bytes;
     ++row.n_tensors;
     return row;
   }
 
-  void add_module(std::uint32_t index, const std::string& path, bool in_group, Rows& rows) const {
-    const NameTreeNode& node = tree_.node(index);
-    Rows below = rows_below(index, path, in_group);
+  void add_module(const NameTreeChild& child, const std::string& path, bool in_group,
+                  Rows& rows) const {
+    const NameTreeNode& node = tree_.node(child.node);
+    Rows below = rows_below(node, path, in_group);
     if (below.size() == 1 && below[0].is_tensor &&
         (below[0].label == "weight" || below[0].label == "gamma")) {
-      below[0].label = node.part;
+      below[0].label = child.part;
       below[0].path = path;
       rows.push_back(std::move(below[0]));
       return;
     }
     if (below.size() == 1 || in_group || node.has_numbers) {
       for (SummaryNode& row : below) {
-        row.label.insert(0, std::string(node.part) + '.');
+        row.label.insert(0, std::string(child.part) + '.');
         rows.push_back(std::move(row));
       }
       return;
     }
     SummaryNode row;
-    row.label = node.part;
+    row.label = child.part;
     row.path = path;
     row.parameters = node.parameters;
     row.bytes = node.bytes;
@@ -160,22 +158,21 @@ class Summarizer {
     rows.push_back(std::move(row));
   }
 
-  // Numeric siblings that are alike, as one row; `first` stands for them all.
-  SummaryNode group_row(std::uint32_t first, const std::string& path,
+  // Numeric siblings that are alike, as one row.
+  SummaryNode group_row(const NameTreeNode& node, const std::string& path,
                         const std::vector<Index>& numbers) const {
-    const NameTreeNode& node = tree_.node(first);
     const std::string ranges = number_ranges(numbers);
     const std::string label = numbers.size() == 1 ? ranges : '{' + ranges + '}';
     const std::string group_path = path.empty() ? label : path + '.' + label;
     SummaryNode row;
-    if (node.item >= 0 && node.children.empty()) row = tensor_row(node, group_path);
+    if (node.item >= 0 && node.children.empty()) row = tensor_row(node, label, group_path);
     row.label = label;
     row.path = group_path;
     row.n_copies = static_cast<Index>(numbers.size());
     row.parameters = node.parameters;
     row.bytes = node.bytes;
     row.n_tensors = node.n_items;
-    row.children = rows_below(first, group_path, true);
+    row.children = rows_below(node, group_path, true);
     return row;
   }
 
@@ -186,7 +183,6 @@ class Summarizer {
   }
 
   const std::vector<LogicalTensor>& tensors_;
-  const std::vector<std::size_t>& counted_;  // for each item of the tree, its tensor
   const std::vector<const TensorSpec*>& specs_;
   const NameTree& tree_;
 };
@@ -270,50 +266,79 @@ std::vector<const TensorSpec*> specs_of(const std::vector<LogicalTensor>& tensor
   return specs;
 }
 
-// A number for what makes two tensors alike: shape, storage and kind.
+// A number for what makes two tensors alike: shape, storage, bytes, and the line of the table,
+// which says what the axes are.
 class KindNumbers {
  public:
-  std::uint64_t of(const LogicalTensor& tensor) {
-    // The tensor before is most often of the same kind or the same layer's; a map of few entries.
-    Key key{tensor.shape.sizes(), tensor.storage};
-    return kinds_.emplace(std::move(key), kinds_.size()).first->second;
+  std::uint64_t of(const LogicalTensor& tensor, std::int32_t line) {
+    // The key is kept between calls: half a million tensors have a handful of kinds.
+    key_ = tensor.storage;
+    key_ += ' ';
+    key_ += std::to_string(tensor.bytes);
+    key_ += ' ';
+    key_ += std::to_string(line);
+    for (const Index size : tensor.shape.sizes()) {
+      key_ += ' ';
+      key_ += std::to_string(size);
+    }
+    return kinds_.emplace(key_, kinds_.size()).first->second;
   }
 
  private:
-  using Key = std::pair<std::vector<Index>, std::string>;
-  std::map<Key, std::uint64_t> kinds_;
+  std::string key_;
+  std::unordered_map<std::string, std::uint64_t> kinds_;
 };
+
+NameTree tree_of(const std::vector<LogicalTensor>& tensors,
+                 const std::vector<const TensorSpec*>& specs,
+                 const std::vector<std::uint32_t>& counted, const Architecture* architecture) {
+  KindNumbers kinds;
+  NameTree tree;
+  for (const std::uint32_t i : counted) {
+    NameTreeItem item = {.name = tensors[i].name,
+                         .item = i,
+                         .parameters = tensors[i].parameters,
+                         .bytes = tensors[i].bytes};
+    if (specs[i] != nullptr) {
+      item.order = static_cast<std::int32_t>(specs[i] - architecture->tensors.data());
+    }
+    item.kind = kinds.of(tensors[i], item.order);
+    tree.add(item);
+  }
+  tree.finish();
+  return tree;
+}
 
 }  // namespace
 
 Summary summarize(const std::vector<LogicalTensor>& tensors, const Architecture* architecture) {
   const std::vector<const TensorSpec*> specs = specs_of(tensors, architecture);
   std::unordered_set<std::string_view> lines_in_file;
+  const TensorSpec* last = nullptr;
   for (const TensorSpec* spec : specs) {
-    if (spec != nullptr) lines_in_file.insert(spec->name);
+    if (spec != nullptr && spec != last) lines_in_file.insert(spec->name);
+    last = spec;
   }
-  KindNumbers kinds;
   NotCountedList not_counted;
-  std::vector<std::size_t> counted;
-  std::vector<NameTreeItem> items;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
+  std::vector<std::uint32_t> counted;
+  counted.reserve(tensors.size());
+  for (std::uint32_t i = 0; i < tensors.size(); ++i) {
     const std::string reason = reason_not_counted(tensors[i], specs[i], lines_in_file);
-    if (!reason.empty()) {
+    if (reason.empty()) {
+      counted.push_back(i);
+    } else {
       not_counted.add(tensors[i], specs[i], reason);
-      continue;
     }
-    NameTreeItem item = {.name = tensors[i].name,
-                         .kind = kinds.of(tensors[i]),
-                         .parameters = tensors[i].parameters,
-                         .bytes = tensors[i].bytes};
-    if (specs[i] != nullptr) {
-      item.order = static_cast<std::int32_t>(specs[i] - architecture->tensors.data());
-    }
-    counted.push_back(i);
-    items.push_back(item);
   }
-  const NameTree tree(items);
-  return {Summarizer(tensors, counted, specs, tree).root(), not_counted.finish()};
+  const auto less = [&](std::uint32_t a, std::uint32_t b) {
+    return detail::path_less(tensors[a].name, tensors[b].name);
+  };
+  // A checkpoint's tensors mostly come in this order already.
+  if (!std::is_sorted(counted.begin(), counted.end(), less)) {
+    std::stable_sort(counted.begin(), counted.end(), less);
+  }
+  const NameTree tree = tree_of(tensors, specs, counted, architecture);
+  return {Summarizer(tensors, specs, tree).root(), not_counted.finish()};
 }
 
 }  // namespace eckart
