@@ -32,8 +32,9 @@ void widen_swapped(Dtype dtype, std::span<const std::byte> data, std::span<T> ou
   std::vector<std::byte> block(std::min(out.size(), block_elements) * size);
   for (std::size_t begin = 0; begin < out.size(); begin += block_elements) {
     const std::size_t n = std::min(block_elements, out.size() - begin);
-    for (std::size_t i = 0; i < n * size; ++i) {
-      block[i] = data[begin * size + i / size * size + (size - 1 - i % size)];
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::byte* const element = &data[(begin + i) * size];
+      std::reverse_copy(element, element + size, &block[i * size]);
     }
     widen(dtype, std::span<const std::byte>(block).first(n * size), out.subspan(begin, n));
   }
