@@ -42,8 +42,9 @@ class CheckTree(unittest.TestCase):
         self.assert_findings({"src/eckart/core/a.h": b"\n// TO" b"DO: more\n"},
                              ["src/eckart/core/a.h:2: is unfinished"])
 
-    def test_a_source_file_has_at_most_500_lines(self):
-        self.assert_findings({"src/eckart/core/a.cpp": b"\n" * 500}, [])
+    def test_a_source_file_has_at_most_500_lines_and_a_test_any(self):
+        self.assert_findings({"src/eckart/core/a.cpp": b"\n" * 500,
+                              "tests/core/a_test.cpp": b"\n" * 501}, [])
         self.assert_findings(
             {"src/eckart/core/a.cpp": b"\n" * 501},
             ["src/eckart/core/a.cpp:501: has 501 lines, but a source file has at most 500"])
