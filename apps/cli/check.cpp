@@ -49,7 +49,7 @@ void print_findings(const Findings& findings) {
   for (const Finding& finding : findings.all()) {
     if (finding.file != file) {
       file = finding.file;
-      print(bold(printable(file)) + "\n");
+      print(bold(printable_path(file)) + "\n");
     }
     const std::string place = place_of(finding);
     print(fmt::format("  {} {}{}\n    {}\n",
@@ -66,7 +66,7 @@ int check(const std::vector<std::string>& paths, const CommonOptions& common) {
   Findings all;
   for (const std::string& path : paths) {
     const Findings findings = validate(path);
-    if (!common.json && findings.empty()) print(printable(path) + ": ok\n");
+    if (!common.json && findings.empty()) print(printable_path(path) + ": ok\n");
     if (!common.json && !findings.empty()) print_findings(findings);
     all.append(findings);
   }

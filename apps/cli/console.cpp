@@ -135,19 +135,25 @@ std::string Table::text(int indent) const {
     }
   }
   constexpr std::size_t gap = 2;
-  constexpr std::size_t narrowest_name = 12;
+  constexpr std::size_t narrowest = 12;
   std::size_t total = static_cast<std::size_t>(indent) + gap * (n - 1);
   for (const std::size_t width : widths) total += width;
   const auto limit = static_cast<std::size_t>(terminal_width());
-  if (limit > 0 && total > limit) {
-    const std::size_t excess = total - limit;
-    widths[0] = widths[0] > excess + narrowest_name ? widths[0] - excess
-                                                    : std::min(widths[0], narrowest_name);
+  // The widest column of text gives way first; numbers are never cut.
+  while (limit > 0 && total > limit) {
+    std::size_t widest = n;
+    for (std::size_t c = 0; c < n; ++c) {
+      const bool may_shrink = columns_[c].align == Align::left && widths[c] > narrowest;
+      if (may_shrink && (widest == n || widths[c] > widths[widest])) widest = c;
+    }
+    if (widest == n) break;
+    --widths[widest];
+    --total;
   }
   const auto line_of = [&](const auto& cell_of) {
     std::string line(static_cast<std::size_t>(indent), ' ');
     for (std::size_t c = 0; c < n; ++c) {
-      const std::string cell = c == 0 ? shortened(cell_of(c), widths[0]) : cell_of(c);
+      const std::string cell = shortened(cell_of(c), widths[c]);
       const std::string padding(widths[c] - std::min(widths[c], width_of(cell)), ' ');
       line += columns_[c].align == Align::right ? padding + cell : cell + padding;
       if (c + 1 < n) line.append(gap, ' ');

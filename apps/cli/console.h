@@ -24,7 +24,7 @@ std::string percent(double part, double whole);
 /// `1 error`, `2 errors`: a count with its noun.
 std::string counted(std::uint64_t count, std::string_view noun);
 
-/// Columns of standard output when it is a terminal (or COLUMNS says so); 0: no limit.
+/// Columns of standard output when it is a terminal (COLUMNS, where set, says how many); else 0.
 int terminal_width();
 /// Bold and dim on a terminal (and NO_COLOR unset), plain elsewhere.
 std::string bold(std::string_view text);
@@ -33,7 +33,7 @@ std::string red(std::string_view text);
 std::string yellow(std::string_view text);
 
 /// A table of text cells. The first column may be indented; columns are as wide as their longest
-/// cell, and the first is shortened in the middle when the table would not fit the terminal.
+/// cell, and columns of text are shortened in the middle when the table would not fit the terminal.
 class Table {
  public:
   enum class Align { left, right };

@@ -51,14 +51,14 @@ CountOptions count_options(const CommandOptions& options) {
 }
 
 // Without --dtype a checkpoint's weights take what they take in its file: one dtype, or, where it
-// has several or is quantised, so many bytes.
+// has several or is quantized, so many bytes.
 void take_stored_weights(const ModelInput& input, CountOptions& options) {
   if (!input.checkpoint || options.weights_dtype) return;
   std::optional<Dtype> dtype;
   bool is_uniform = true;
   for (const LogicalTensor& tensor : input.tensors) {
     if (tensor.kind != TensorKind::parameter) continue;
-    is_uniform = is_uniform && !tensor.is_quantised && dtype.value_or(tensor.dtype) == tensor.dtype;
+    is_uniform = is_uniform && !tensor.is_quantized && dtype.value_or(tensor.dtype) == tensor.dtype;
     dtype = tensor.dtype;
   }
   if (is_uniform && dtype) {
@@ -71,9 +71,11 @@ void take_stored_weights(const ModelInput& input, CountOptions& options) {
 
 // Options that need to know what the model is, not only what its tensors are.
 void refuse_without_architecture(const ModelInput& input, const CommandOptions& options) {
-  if (options.fit.empty() && !options.train && options.lora_targets.empty()) return;
+  const bool is_default = options.context == 0 && options.batch == 1 && options.dtype.empty() &&
+                          options.kv_dtype.empty() && options.activation_dtype.empty();
+  if (is_default && options.fit.empty() && !options.train && options.lora_targets.empty()) return;
   throw_argument_error(
-      "count: --fit, --train and --lora-targets need an architecture, but " + input.no_architecture,
+      "count: only --lora-rank works without an architecture, but " + input.no_architecture,
       input.no_architecture_hint);
 }
 
@@ -135,15 +137,17 @@ void add_options(CLI::App& command, CommandOptions& options) {
       .add_option("--activation-dtype", options.activation_dtype,
                   "Dtype of the activations (default: BF16)")
       ->type_name("D");
-  command
-      .add_option("--lora-rank", options.lora_rank,
-                  "Count the LoRA of this rank on every matrix of attention and MLP")
-      ->type_name("R");
+  CLI::Option* const rank =
+      command
+          .add_option("--lora-rank", options.lora_rank,
+                      "Count the LoRA of this rank on every matrix of attention and MLP")
+          ->type_name("R");
   command
       .add_option("--lora-targets", options.lora_targets,
                   "Matrices with a LoRA, by role (w_q) or end of name (q_proj), commas between")
       ->type_name("NAMES")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->needs(rank);
   command.add_flag("--train", options.train,
                    "Count training: FLOPs, gradients, AdamW state, activations");
   command

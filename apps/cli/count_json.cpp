@@ -168,13 +168,19 @@ Json to_json(const CountReport& report) {
 }
 
 Json to_json(const TensorCount& count, const ModelInput& input) {
-  Json json = {{"name", input.name},
-               {"family", nullptr},
-               {"no_architecture", input.no_architecture},
-               {"parameters",
-                {{"total", count.parameters}, {"layer_matrices", count.layer_matrix_parameters}}},
-               {"weights", {{"dtype", "as stored"}, {"bytes", count.weights_bytes}}},
-               {"flops", {{"linear_per_token", count.flops_linear_per_token}}}};
+  Json json = {
+      {"name", input.name},
+      {"family", nullptr},
+      {"no_architecture", input.no_architecture},
+      {"parameters",
+       {{"total", count.parameters},
+        {"active", nullptr},
+        {"embedding", nullptr},
+        {"layer_matrices", count.layer_matrix_parameters}}},
+      {"weights", {{"dtype", "as stored"}, {"bytes", count.weights_bytes}}},
+      {"kv_cache", {{"bytes_per_token", nullptr}, {"bytes_at_context", nullptr}}},
+      {"macs", {{"forward_full_square", nullptr}}},
+      {"flops", {{"linear_per_token", count.flops_linear_per_token}, {"forward", nullptr}}}};
   json["lora"] = nullptr;
   if (count.lora_rank > 0) {
     json["lora"] = {{"rank", count.lora_rank}, {"parameters", count.lora_parameters}};

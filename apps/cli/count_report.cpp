@@ -1,5 +1,7 @@
 #include "count_report.h"
 
+#include "eckart/io/findings.h"
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -20,7 +22,7 @@ std::string exact_bytes(Index bytes) { return grouped(bytes); }
 std::string flops_text(Index flops) { return scaled(static_cast<double>(flops), "FLOP"); }
 
 std::string both_bytes(Index bytes) {
-  if (bytes < 1000) return "";
+  if (bytes < 1000) return bytes_text(to_unsigned(bytes));
   return bytes_text(to_unsigned(bytes)) + " = " + binary_bytes_text(to_unsigned(bytes));
 }
 
@@ -144,7 +146,7 @@ std::string fit_text(const Fit& fit) {
                         bytes_text(to_unsigned(fit.missing_bytes)));
     return text + (fit.dtype_that_fits ? fmt::format("  hint: with --dtype {} it would fit\n",
                                                      to_string(*fit.dtype_that_fits))
-                                       : "  hint: not even 4 bits a weight would fit\n");
+                                       : "  hint: no narrower dtype would fit either\n");
   }
   Table table({{""},
                {"context", Align::right},
@@ -192,7 +194,7 @@ std::string count_text(const CountReport& report) {
   if (report.fit) text += "\n" + fit_text(*report.fit);
   const std::vector<std::string> notes = notes_of(report);
   if (!notes.empty()) text += "\n";
-  for (const std::string& note : notes) text += "note: " + note + "\n";
+  for (const std::string& note : notes) text += "note: " + printable(note, 1000) + "\n";
   return text;
 }
 

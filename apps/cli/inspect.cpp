@@ -82,7 +82,7 @@ int inspect(const InspectOptions& options, const CommonOptions& common) {
   } else {
     print(inspection_text(inspection, options.tensors));
   }
-  return 0;
+  return has_errors(inspection) ? 1 : 0;
 }
 
 }  // namespace

@@ -161,7 +161,7 @@ Json to_json(const Inspection& inspection, bool list_tensors) {
   json["not_counted"] = not_counted_json(inspection.summary.not_counted);
   json["differences"] = differences_json(inspection.differences);
   Json warnings = Json::array();
-  for (const Finding& finding : checkpoint.warnings().all()) {
+  for (const Finding& finding : other_warnings(inspection)) {
     warnings.push_back(
         {{"file", finding.file}, {"rule", finding.rule}, {"message", finding.message}});
   }

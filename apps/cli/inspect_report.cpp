@@ -73,7 +73,7 @@ std::string tree_text(const Summary& summary) {
     text += fmt::format("  not counted: {}, {} {} values in {}, {}: {}\n", printable(item.name),
                         grouped(item.elements), item.storage,
                         counted(to_unsigned(item.n_tensors), "tensor"), bytes_text(item.bytes),
-                        item.reason);
+                        printable(item.reason));
   }
   return text;
 }
@@ -109,9 +109,15 @@ std::string difference_text(const Difference& difference) {
   const std::string shown = difference.level == DifferenceLevel::error     ? red("error  ")
                             : difference.level == DifferenceLevel::warning ? yellow("warning")
                                                                            : "note   ";
-  std::string text = "  " + shown + " " + difference.message + "\n";
-  if (!difference.hint.empty()) text += "          hint: " + difference.hint + "\n";
+  std::string text = "  " + shown + " " + printable(difference.message, 2000) + "\n";
+  if (!difference.hint.empty())
+    text += "          hint: " + printable(difference.hint, 2000) + "\n";
   return text;
+}
+
+std::string warning_text(const Finding& finding) {
+  const std::string name = std::filesystem::path(finding.file).filename().string();
+  return "  " + yellow("warning") + " " + printable(name) + ": " + finding.message + "\n";
 }
 
 std::string differences_text(const Inspection& inspection) {
@@ -135,14 +141,11 @@ std::string differences_text(const Inspection& inspection) {
   }
   for (const Difference& difference : inspection.differences) {
     // Buffers and scales stand below the table already.
-    if (difference.kind != "buffer" && difference.kind != "quantisation_scales") {
+    if (difference.kind != "buffer" && difference.kind != "quantization_scales") {
       text += difference_text(difference);
     }
   }
-  for (const Finding& finding : input.checkpoint->warnings().all()) {
-    text +=
-        "  " + yellow("warning") + " " + printable(finding.file) + ": " + finding.message + "\n";
-  }
+  for (const Finding& finding : other_warnings(inspection)) text += warning_text(finding);
   return text;
 }
 
@@ -163,6 +166,25 @@ std::string values_text(const std::vector<TensorValues>& all) {
 }
 
 }  // namespace
+
+bool has_errors(const Inspection& inspection) {
+  const auto is_error = [](const Difference& d) { return d.level == DifferenceLevel::error; };
+  const auto not_finite = [](const TensorValues& v) {
+    return v.scan.n_nan + v.scan.n_infinite > 0;
+  };
+  const auto& values = inspection.values;
+  return std::any_of(inspection.differences.begin(), inspection.differences.end(), is_error) ||
+         (values && std::any_of(values->begin(), values->end(), not_finite));
+}
+
+std::vector<Finding> other_warnings(const Inspection& inspection) {
+  std::vector<Finding> others;
+  for (const Finding& finding : inspection.input.checkpoint->warnings().all()) {
+    // What the index says is compared by the cross-check, in its own words.
+    if (finding.rule.rfind("index_", 0) != 0) others.push_back(finding);
+  }
+  return others;
+}
 
 std::string position_text(const Shape& shape, std::uint64_t at) {
   std::vector<std::uint64_t> position(static_cast<std::size_t>(shape.rank()));

@@ -1,6 +1,7 @@
 // What `eckart inspect` has found, and its text.
 #pragma once
 
+#include "eckart/io/findings.h"
 #include "eckart/io/scan.h"
 #include "eckart/model/cross_check.h"
 #include "eckart/model/summary.h"
@@ -28,6 +29,11 @@ struct Inspection {
 
 /// The whole report; `list_tensors` shows every tensor instead of the folded tree.
 std::string inspection_text(const Inspection& inspection, bool list_tensors);
+
+/// True when the sources contradict each other or a value is not finite.
+bool has_errors(const Inspection& inspection);
+/// Warnings of the formats that the cross-check does not tell already.
+std::vector<Finding> other_warnings(const Inspection& inspection);
 
 /// What is wrong with the values of a tensor, or empty: `3 NaN (first at [0, 17])`, `all zero`.
 std::string describe_values(const TensorValues& values);

@@ -77,6 +77,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (argc < 2) {
       print(help_text(line.app));
+      finish_output();
       return status_usage;
     }
     const CLI::App& app = named_app(line.app);
@@ -99,7 +100,7 @@ CLI::App* add_command(CommandLine& line, const CommandText& text, std::function<
   command->add_option("--threads", line.common.threads, "Threads to use (default: all cores)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096).description(""));
-  command->add_flag("--quiet", line.common.quiet, "No progress bar and no notes on standard error");
+  command->add_flag("--quiet", line.common.quiet, "No progress bar on standard error");
   return command;
 }
 

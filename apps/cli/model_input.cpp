@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A message quotes at most a name or two of a file.
+constexpr std::size_t max_message = 2000;
+
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
@@ -46,8 +49,9 @@ void read_config(ModelInput& input, const fs::path& file) {
     input.architecture = read_architecture(*input.config);
   } catch (const std::exception& error) {
     const auto* const text = dynamic_cast<const ErrorText*>(&error);
-    input.no_architecture = text == nullptr ? error.what() : text->message();
-    input.no_architecture_hint = text == nullptr ? "" : text->hint();
+    input.no_architecture =
+        printable(text == nullptr ? error.what() : text->message(), max_message);
+    input.no_architecture_hint = text == nullptr ? "" : printable(text->hint(), max_message);
   }
 }
 
@@ -97,7 +101,7 @@ ModelInput open_model(const std::string& path) {
   if (const auto config = config_of(path, *files)) {
     read_config(input, *config);
   } else {
-    input.no_architecture = "there is no config.json that describes " + printable(path);
+    input.no_architecture = "there is no config.json that describes " + printable_path(path);
   }
   input.tensors = logical_tensors(*input.checkpoint, input.quantization);
   return input;
@@ -106,7 +110,7 @@ ModelInput open_model(const std::string& path) {
 ModelInput open_model_with_checkpoint(const std::string& path) {
   ModelInput input = open_model(path);
   if (!input.checkpoint) {
-    throw_file_error(path, printable(path) + ": there is a config and no checkpoint beside it",
+    throw_file_error(path, printable_path(path) + ": there is a config and no checkpoint beside it",
                      "`eckart count` and `eckart shapes` work from a config alone");
   }
   return input;
@@ -114,7 +118,7 @@ ModelInput open_model_with_checkpoint(const std::string& path) {
 
 std::string architecture_line(const Architecture& a) {
   std::string line =
-      fmt::format("{}: {}, d_model {}", a.model_class,
+      fmt::format("{}: {}, d_model {}", printable(a.model_class),
                   counted(static_cast<std::uint64_t>(a.n_layers), "layer"), a.d_model);
   line += fmt::format(", {} heads x {}", a.n_heads, a.d_head);
   if (a.latent) {

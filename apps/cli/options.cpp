@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -39,7 +40,7 @@ constexpr std::array<std::pair<std::string_view, Dtype>, 12> other_names = {{
 }  // namespace
 
 std::uint64_t parse_byte_size(const std::string& text) {
-  static constexpr std::array<std::pair<std::string_view, double>, 12> units = {{
+  static constexpr std::array<std::pair<std::string_view, double>, 14> units = {{
       {"", 1},
       {"B", 1},
       {"K", 1e3},
@@ -48,23 +49,24 @@ std::uint64_t parse_byte_size(const std::string& text) {
       {"MB", 1e6},
       {"G", 1e9},
       {"GB", 1e9},
+      {"T", 1e12},
       {"TB", 1e12},
       {"KIB", 1024.0},
       {"MIB", 1024.0 * 1024},
       {"GIB", 1024.0 * 1024 * 1024},
+      {"TIB", 1024.0 * 1024 * 1024 * 1024},
   }};
-  std::size_t used = 0;
+  // Digits and a point alone: no sign, hexadecimal, infinity or locale's comma.
+  const std::size_t used = std::min(text.find_first_not_of("0123456789."), text.size());
   double amount = 0;
-  try {
-    amount = std::stod(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
+  const char* const number_end = text.data() + used;
+  const bool is_number = std::from_chars(text.data(), number_end, amount).ptr == number_end;
   std::string unit = upper(text.substr(used));
   unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
   for (const auto& [name, factor] : units) {
     const double bytes = amount * factor;
-    if (used > 0 && unit == name && std::isfinite(bytes) && bytes >= 1 && bytes < 1e18) {
+    if (is_number && used > 0 && unit == name && std::isfinite(bytes) && bytes >= 1 &&
+        bytes < 1e18) {
       return static_cast<std::uint64_t>(bytes);
     }
   }

@@ -1,5 +1,6 @@
 // eckart shapes: what becomes of a token's numbers, step by step.
 #include "eckart/core/errors.h"
+#include "eckart/io/findings.h"
 #include "eckart/model/shape_flow.h"
 
 #include <memory>
@@ -54,8 +55,8 @@ std::string flow_text(const ModelInput& input, const Flow& flow,
   }
   text += table.text();
   if (conflict) {
-    text += "\n" + red("error  ") + " " + conflict->message + "\n";
-    if (!conflict->hint.empty()) text += "hint: " + conflict->hint + "\n";
+    text += "\n" + red("error  ") + " " + printable(conflict->message, 2000) + "\n";
+    if (!conflict->hint.empty()) text += "hint: " + printable(conflict->hint, 2000) + "\n";
   } else if (input.checkpoint) {
     text += "\nthe stored tensors of these steps have the shapes that config.json implies\n";
   }

@@ -60,6 +60,14 @@ class Command(CommandTest):
     def test_no_colour_outside_a_terminal(self):
         self.assertNotIn("\x1b", self.succeed("inspect", EXAMPLE))
 
+    def test_tables_fit_the_terminal(self):
+        command = f"stty cols 70 2>/dev/null; COLUMNS=70 {ECKART} inspect {EXAMPLE}"
+        shown = subprocess.run(["script", "-qec", command, "/dev/null"], capture_output=True, text=True,
+                               check=True).stdout
+        table = re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("\r", "").split("\n\n")[1]
+        self.assertIn("…", table)
+        self.assertLessEqual(max(map(len, table.split("\n"))), 70)
+
     def test_the_command_does_not_need_a_locale(self):
         environment = {**os.environ, "LC_ALL": "xx_YY.UTF-8"}
         self.assertEqual(self.succeed("inspect", EXAMPLE, env=environment), self.succeed("inspect", EXAMPLE))

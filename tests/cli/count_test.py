@@ -93,7 +93,9 @@ class Count(CommandTest):
         self.assertEqual(found["lora"]["parameters"], 2 * 7)
         self.assertIn("zebra", found["no_architecture"])
         self.assertIn("counted from its tensors", self.succeed("count", "."))
-        self.assertIn("zebra", self.fail_with(1, "count", ".", "--fit", "1GB"))
+        self.assertIsNone(found["kv_cache"]["bytes_per_token"])
+        for option in ("--fit=1GB", "--dtype=F32", "--context=7", "--kv-dtype=F16"):
+            self.assertIn("zebra", self.fail_with(1, "count", ".", option))
         self.assertIn("llama", self.fail_with(1, "count", "config.json"))
 
     def test_what_fits_does_and_one_more_does_not(self):
@@ -115,6 +117,9 @@ class Count(CommandTest):
         path = self.write("config.json", json.dumps(llama_config()))
         self.assertIn("BF17", self.fail_with(1, "count", path, "--dtype", "BF17"))
         self.assertIn("16GiB", self.fail_with(1, "count", path, "--fit", "much"))
+        for size in ("0x10", "inf", "-1GB", "1.5.2GB", "1XB", ""):
+            self.fail_with(1, "count", path, f"--fit={size}" if size else "--fit=''")
+        self.assertIn("--lora-rank", self.fail_with(2, "count", path, "--lora-targets", "q_proj"))
         self.assertIn("batch", self.fail_with(1, "count", path, "--batch", "0"))
         self.assertIn("context", self.fail_with(1, "count", path, "--context", "-3"))
 

@@ -13,7 +13,7 @@ class Inspect(CommandTest):
         self.write("model.safetensors", safetensors(tensors))
 
     def differences(self):
-        return {d["kind"]: d for d in self.json_of("inspect", ".")["differences"]}
+        return {d["kind"]: d for d in self.report_of("inspect", ".")["differences"]}
 
     def test_repeated_layers_fold_and_axes_have_names(self):
         text = self.succeed("inspect", EXAMPLE)
@@ -76,6 +76,20 @@ class Inspect(CommandTest):
         self.assertEqual(found["parameters"]["total"], total)
         self.assertEqual(found["not_counted"][0]["elements"], 2)
 
+    def test_what_contradicts_is_status_1(self):
+        config = llama_config()
+        self.model({**config, "vocab_size": 33}, llama_tensors(config))
+        self.assertEqual(self.run_eckart("inspect", ".").returncode, 1)
+
+    def test_an_index_that_lies_is_told_once(self):
+        config = llama_config()
+        self.write("m/config.json", json.dumps(config))
+        self.write("m/a.safetensors", safetensors(llama_tensors(config)))
+        names = {name: "a.safetensors" for name in [*llama_tensors(config), "ghost"]}
+        self.write("m/model.safetensors.index.json", json.dumps({"weight_map": names}))
+        text = self.run_eckart("inspect", "m").stdout
+        self.assertEqual(text.count("ghost"), 1, text)
+
     def test_more_layers_than_the_config_says(self):
         config = llama_config()
         self.model({**config, "num_hidden_layers": 1}, llama_tensors(config))
@@ -88,10 +102,12 @@ class Inspect(CommandTest):
         one, zero = struct.pack("<f", 1.0), struct.pack("<f", 0.0)
         self.write("w.safetensors", safetensors({"a": ("F32", [2, 3], one * 4 + nan + infinity),
                                                  "b": ("F32", [5], zero * 5), "c": ("F32", [2], one * 2)}))
-        values = self.json_of("inspect", "w.safetensors", "--values")["values"]
+        values = self.report_of("inspect", "w.safetensors", "--values")["values"]
         self.assertEqual([t["tensor"] for t in values["tensors"]], ["a", "b"])
         self.assertEqual(values["tensors"][0]["first_nan"], 4)
-        text = self.succeed("inspect", "w.safetensors", "--values")
+        result = self.run_eckart("inspect", "w.safetensors", "--values")
+        self.assertEqual(result.returncode, 1)
+        text = result.stdout
         self.assertIn("a: 1 NaN (first at [1, 1]), 1 infinite (first at [1, 2]) of 6 values", text)
         self.assertIn("b: all 5 values are zero", text)
 
@@ -119,8 +135,13 @@ class Inspect(CommandTest):
 
     def test_names_with_control_characters_stay_printable(self):
         self.write("w.safetensors", safetensors({"evil\x1b[31m\nname": ("U8", [1])}))
-        text = self.succeed("inspect", "w.safetensors")
-        self.assertNotIn("\x1b", text)
+        for config in (None, {**llama_config(), "architectures": ["\x1b[31mLlamaForCausalLM"]},
+                       {"model_type": "\x1b[31mzebra"}):
+            if config:
+                self.write("config.json", json.dumps(config))
+            for command in ("inspect", "count", "shapes"):
+                result = self.run_eckart(command, "." if config else "w.safetensors")
+                self.assertNotIn("\x1b", result.stdout + result.stderr)
         self.assertEqual(self.json_of("inspect", "w.safetensors", "--tensors")["tensors"][0]["name"],
                          "evil\x1b[31m\nname")
 

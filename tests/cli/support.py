@@ -61,6 +61,13 @@ class CommandTest(unittest.TestCase):
     def json_of(self, *arguments):
         return json.loads(self.succeed(*arguments, "--json"))
 
+    def report_of(self, *arguments):
+        """The JSON of a command that may have found something wrong, which is status 1."""
+        result = self.run_eckart(*arguments, "--json")
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        self.assertEqual(result.stderr, "")
+        return json.loads(result.stdout)
+
     def fail_with(self, status, *arguments, **options):
         """What a failing command writes to standard error; it must start with the fixed words."""
         result = self.run_eckart(*arguments, **options)
