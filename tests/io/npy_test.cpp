@@ -501,6 +501,27 @@ TEST(LoadNpy, FortranOrderIsUndone) {
   EXPECT_EQ(elements(y), expected);
 }
 
+TEST(LoadNpy, AFortranMatrixThatFillsNoTileIsUndone) {
+  for (const auto& [rows, columns] :
+       {std::pair<Index, Index>{1, 70}, {70, 1}, {33, 65}, {32, 64}, {0, 5}, {5, 0}}) {
+    const std::string shape = "(" + std::to_string(rows) + ", " + std::to_string(columns) + ")";
+    std::string file = array_of("'<f4'", shape, 0, "True");
+    for (Index j = 0; j < columns; ++j) {
+      for (Index i = 0; i < rows; ++i) {
+        const auto value = static_cast<float>(100 * i + j);
+        file.append(reinterpret_cast<const char*>(&value), sizeof value);
+      }
+    }
+    const Tensor<float> x = read_npy<float>(bytes_of(file), "x.npy");
+    ASSERT_EQ(x.shape(), (Shape{rows, columns}));
+    for (Index i = 0; i < rows; ++i) {
+      for (Index j = 0; j < columns; ++j) {
+        ASSERT_EQ(x(i, j), static_cast<float>(100 * i + j)) << shape << ' ' << i << ' ' << j;
+      }
+    }
+  }
+}
+
 TEST(LoadNpy, ScalarsEmptyArraysAndTheLaterVersionsAreRead) {
   const Tensor<float> scalar = load_npy<float>(golden_path("scalar"));
   EXPECT_EQ(scalar.rank(), 0);
@@ -567,8 +588,7 @@ TEST(SaveNpy, AViewIsWrittenInRowMajorOrder) {
   const ScratchFolder folder;
   Tensor<float> x(Shape{200, 300});
   for (Index i = 0; i < x.count(); ++i) x.data()[i] = static_cast<float>(i);
-  const TensorView<const float> view =
-      static_cast<const Tensor<float>&>(x).view().transpose().slice(0, {.begin = 1, .step = 2});
+  const TensorView<float> view = x.view().transpose().slice(0, {.begin = 1, .step = 2});
   save_npy(folder / "x.npy", view);
   const Tensor<float> back = load_npy<float>(folder / "x.npy");
   ASSERT_EQ(back.shape(), (Shape{150, 200}));

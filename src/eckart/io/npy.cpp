@@ -40,6 +40,25 @@ void widen_swapped(Dtype dtype, std::span<const std::byte> data, std::span<T> ou
   }
 }
 
+// Tile by tile, so that neither side leaves the cache between two elements of a line.
+template <class T>
+Tensor<T> transposed(const Tensor<T>& stored) {
+  constexpr Index tile = 32;
+  const Index rows = stored.size(1);
+  const Index columns = stored.size(0);
+  Tensor<T> result = Tensor<T>::uninitialized({rows, columns});
+  for (Index row = 0; row < rows; row += tile) {
+    for (Index column = 0; column < columns; column += tile) {
+      for (Index i = row; i < std::min(row + tile, rows); ++i) {
+        for (Index j = column; j < std::min(column + tile, columns); ++j) {
+          result.data()[i * columns + j] = stored.data()[j * rows + i];
+        }
+      }
+    }
+  }
+  return result;
+}
+
 std::string npy_header_text(const char* descr, const Shape& shape) {
   std::string sizes;
   for (Index axis = 0; axis < shape.rank(); ++axis) {
@@ -99,6 +118,7 @@ Tensor<T> convert_npy(const NpyHeader& header, Dtype dtype, std::span<const std:
     widen(dtype, data, out);
   }
   if (!is_reversed) return stored;
+  if (stored.rank() == 2) return transposed(stored);
   std::vector<Index> axes;
   for (Index axis = stored.rank(); axis-- > 0;) axes.push_back(axis);
   return Tensor<T>(stored.view().permute(axes));

@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 
 namespace eckart {
 
@@ -64,8 +65,13 @@ Tensor<T> read_npy(std::span<const std::byte> bytes, const std::string& name,
 template <class T>
 void save_npy(const std::filesystem::path& path, TensorView<const T> tensor);
 template <class T>
+requires(!std::is_const_v<T>) void save_npy(const std::filesystem::path& path,
+                                            TensorView<T> tensor) {
+  save_npy(path, TensorView<const T>(tensor));
+}
+template <class T>
 void save_npy(const std::filesystem::path& path, const Tensor<T>& tensor) {
-  save_npy(path, tensor.view());
+  save_npy(path, TensorView<const T>(tensor.view()));
 }
 
 }  // namespace eckart
