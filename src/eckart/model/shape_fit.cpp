@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string_view>
@@ -172,7 +173,8 @@ std::optional<double> solve(const FoundShape& found, const Numbers& current, con
     const double wanted = static_cast<double>(found.shape.size(static_cast<Index>(axis)));
     if (slope <= 0 || found.spec->shape.sizes()[axis] == found.shape.sizes()[axis]) continue;
     const double value = (wanted - at_zero[axis]) / slope;
-    const bool is_whole = value >= 1 && value == static_cast<double>(static_cast<Index>(value));
+    // Beyond 2^53 a quotient of two sizes is no whole number that is known exactly.
+    const bool is_whole = value >= 1 && value < 0x1p53 && value == std::floor(value);
     if (is_whole) return value;
     return std::nullopt;
   }

@@ -97,15 +97,29 @@ const StoredTensor* find_side(const Sides& sides,
   return nullptr;
 }
 
-// The shape with one axis replaced; nothing when it would hold more than a file can.
-std::optional<Shape> with_size(const Shape& shape, Index axis, Index size) {
+// The longest axis that is looked at: far beyond any matrix, and its products with the few values
+// of a word stay whole numbers of 63 bits. A tensor without elements may have longer ones.
+constexpr Index longest_axis = Index{1} << 40;
+
+bool has_plain_axes(const Shape& shape) {
+  return std::all_of(shape.sizes().begin(), shape.sizes().end(),
+                     [](Index size) { return size <= longest_axis; });
+}
+
+// A shape of these sizes; nothing when it would hold more than a file can.
+std::optional<Shape> shape_of(std::vector<Index> sizes) {
   constexpr double largest = 1e18;
+  double count = 1;
+  for (const Index size : sizes) count *= static_cast<double>(size);
+  if (count > largest) return std::nullopt;
+  return Shape(std::move(sizes));
+}
+
+// The shape with one axis replaced.
+std::optional<Shape> with_size(const Shape& shape, Index axis, Index size) {
   std::vector<Index> sizes = shape.sizes();
   sizes[static_cast<std::size_t>(shape.normalized_axis(axis))] = size;
-  double count = 1;
-  for (const Index each : sizes) count *= static_cast<double>(each);
-  if (size < 0 || count > largest) return std::nullopt;
-  return Shape(std::move(sizes));
+  return shape_of(std::move(sizes));
 }
 
 bool is_packable(Index n_bits) { return n_bits >= 1 && n_bits <= 8; }
@@ -120,7 +134,9 @@ std::optional<Unpacked> unpack_bnb4(const StoredTensor& values, const Sides& sid
                                     const std::optional<Quantization>& quantization) {
   const bool has_fp4 = find_side(sides, {"bitsandbytes__fp4"}) != nullptr ||
                        (quantization && quantization->type == "fp4");
-  const std::optional<Shape> flat = with_size(Shape{0}, 0, 2 * values.shape.count());
+  Index count = 0;
+  if (__builtin_mul_overflow(values.shape.count(), 2, &count)) return std::nullopt;
+  const std::optional<Shape> flat = shape_of({count});
   if (!flat) return std::nullopt;
   return Unpacked{values.name, *flat, false, has_fp4 ? "FP4 in U8" : "NF4 in U8"};
 }
@@ -144,12 +160,14 @@ std::optional<Unpacked> unpack_gptq_or_awq(const StoredTensor& values, const Sid
             ? zeros->shape.size(1) * 32 / d_out
             : 4;
     if (!is_packable(n_bits)) return std::nullopt;
-    return Unpacked{name, Shape{d_out, rows * 32 / n_bits}, true,
-                    packed_text("GPTQ", n_bits, values.dtype)};
+    const std::optional<Shape> shape = shape_of({d_out, rows * 32 / n_bits});
+    if (!shape) return std::nullopt;
+    return Unpacked{name, *shape, true, packed_text("GPTQ", n_bits, values.dtype)};
   }
   const Index n_bits = columns * 32 / d_out;
-  if (columns > d_out || !is_packable(n_bits)) return std::nullopt;
-  return Unpacked{name, Shape{d_out, rows}, true, packed_text("AWQ", n_bits, values.dtype)};
+  const std::optional<Shape> shape = shape_of({d_out, rows});
+  if (!shape || columns > d_out || !is_packable(n_bits)) return std::nullopt;
+  return Unpacked{name, *shape, true, packed_text("AWQ", n_bits, values.dtype)};
 }
 
 std::optional<Unpacked> unpack_compressed(const StoredTensor& values, const Sides& sides,
@@ -180,8 +198,10 @@ std::optional<Unpacked> unpack_mxfp4(const StoredTensor& values) {
   const Shape& packed = values.shape;
   if (packed.rank() < 2) return std::nullopt;
   std::vector<Index> sizes(packed.sizes().begin(), packed.sizes().end() - 1);
-  const std::optional<Shape> shape =
-      with_size(Shape(sizes), -1, packed.size(-2) * packed.size(-1) * 2);
+  if (__builtin_mul_overflow(packed.size(-2), packed.size(-1) * 2, &sizes.back())) {
+    return std::nullopt;
+  }
+  const std::optional<Shape> shape = shape_of(std::move(sizes));
   if (!shape) return std::nullopt;
   return Unpacked{replaced_suffix(values.name, "_blocks", ""), *shape, true, "MXFP4"};
 }
@@ -210,7 +230,7 @@ std::optional<Unpacked> unpack_mlx(const StoredTensor& values, const StoredTenso
 Index block_size(Index size, Index n_blocks) {
   if (n_blocks <= 1) return size;
   for (Index block = 1; block <= size; block *= 2) {
-    if ((size + block - 1) / block == n_blocks) return block;
+    if ((size - 1) / block + 1 == n_blocks) return block;
   }
   return 0;
 }
@@ -276,6 +296,10 @@ bool takes_side(const StoredTensor& owner, std::string_view side) {
 
 std::optional<Unpacked> unpack(const StoredTensor& values, const Sides& sides,
                                const std::optional<Quantization>& quantization) {
+  if (!has_plain_axes(values.shape)) return std::nullopt;
+  for (const StoredTensor* side : sides) {
+    if (!has_plain_axes(side->shape)) return std::nullopt;
+  }
   if (values.name.ends_with(".qweight")) return unpack_gptq_or_awq(values, sides);
   if (values.name.ends_with(".weight_packed")) {
     return unpack_compressed(values, sides, quantization);
