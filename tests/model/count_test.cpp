@@ -126,14 +126,14 @@ TEST(Count, NotesSayWhatWasAssumed) {
   EXPECT_EQ(plain.context, 32);
   EXPECT_EQ(plain.notes,
             std::vector<std::string>{"the config names no dtype: the weights are counted in BF16"});
-  const Architecture quantised = read_json(
+  const Architecture quantized = read_json(
       with(tiny_llama, R"("dtype": "bfloat16", "quantization_config": {"quant_method": "fp8"})"));
-  EXPECT_EQ(count(quantised, {.context = 33}).notes,
+  EXPECT_EQ(count(quantized, {.context = 33}).notes,
             (std::vector<std::string>{
-                "the config names the quantisation fp8: the weights are counted without it, the "
+                "the config names the quantization fp8: the weights are counted without it, the "
                 "file is smaller",
                 "a context of 33 is beyond the 32 tokens that the model was made for"}));
-  EXPECT_TRUE(count(quantised, {.weights_dtype = Dtype::f8_e4m3}).notes.empty());
+  EXPECT_TRUE(count(quantized, {.weights_dtype = Dtype::f8_e4m3}).notes.empty());
 }
 
 TEST(KvCache, OfATinyModelByHand) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "tests/model/stored.h"
@@ -470,7 +471,7 @@ TEST(CrossCheck, ATotalSizeInElementsIsExplained) {
   EXPECT_NE(found[0].message.find(": total_size counts elements, not bytes"), std::string::npos);
 }
 
-TEST(CrossCheck, QuantisedMatricesOfTheRightSizeFitAndTheirScalesAreANote) {
+TEST(CrossCheck, QuantizedMatricesOfTheRightSizeFitAndTheirScalesAreANote) {
   const Architecture architecture = llama(R"(, "quantization_config": {"quant_method": "gptq"})");
   List list = stored_as_implied(architecture, Dtype::bf16);
   remove_stored(list, "o_proj");
@@ -482,9 +483,9 @@ TEST(CrossCheck, QuantisedMatricesOfTheRightSizeFitAndTheirScalesAreANote) {
     list.push_back(stored(stem + "scales", Dtype::f16, {2, 64}));
   }
   const std::vector<Difference> found = check(architecture, list);
-  ASSERT_EQ(kinds(found), "quantisation_scales zero_biases");
+  ASSERT_EQ(kinds(found), "quantization_scales zero_biases");
   EXPECT_EQ(found[0].message,
-            "4 quantised matrices have scales and tables beside them: 576 elements, 1,280 bytes, "
+            "4 quantized matrices have scales and tables beside them: 576 elements, 1,280 bytes, "
             "not counted as parameters");
   EXPECT_EQ(found[1].message,
             "model.layers.{0..3}.self_attn.o_proj.bias (64, BF16) is in the file in 4 layers, but "
@@ -501,10 +502,10 @@ TEST(CrossCheck, FlattenedMatricesAreComparedByTheirCount) {
     list.push_back(stored("model.layers.0.self_attn.q_proj.weight.absmax", Dtype::f32, {64}));
   };
   add(64 * 64 / 2);
-  EXPECT_EQ(kinds(check(llama(), list)), "quantisation_scales");
+  EXPECT_EQ(kinds(check(llama(), list)), "quantization_scales");
   add(64 * 64);
   const std::vector<Difference> found = check(llama(), list);
-  ASSERT_EQ(kinds(found), "shape_differs quantisation_scales");
+  ASSERT_EQ(kinds(found), "shape_differs quantization_scales");
   EXPECT_EQ(found[0].message,
             "model.layers.0.self_attn.q_proj.weight is 8,192 values (NF4 in U8) in the file, but "
             "config.json implies 4,096, 64x64 (heads, d_model)");
@@ -528,7 +529,7 @@ TEST(CrossCheck, Mxfp4ExpertsFitOutputFirst) {
     list.push_back(stored(stem + "down_proj_blocks", Dtype::u8, {4, 64, 3, 16}));
     list.push_back(stored(stem + "down_proj_scales", Dtype::u8, {4, 64, 3}));
   }
-  EXPECT_EQ(kinds(check(gpt_oss, list)), "quantisation_scales");
+  EXPECT_EQ(kinds(check(gpt_oss, list)), "quantization_scales");
 }
 
 TEST(CrossCheck, AConfigOfMoreExpertsThanCouldBeEndsInOneLine) {
@@ -548,6 +549,44 @@ TEST(CrossCheck, WithoutAnArchitectureTheIndexAndTheBuffersAreStillLookedAt) {
   const std::vector<Difference> found =
       cross_check({.tensors = &tensors, .stored = &all, .index = &index});
   EXPECT_EQ(kinds(found), "index_tensor_missing not_in_index not_in_index buffer");
+}
+
+TEST(CrossCheck, ANameThatWouldSteerTheTerminalIsEscapedInSentencesOnly) {
+  const Architecture architecture = llama();
+  List list = stored_as_implied(architecture, Dtype::bf16);
+  const std::string name = "model.layers.0.\x1b[31m.weight";
+  list.push_back(stored(name, Dtype::bf16, {2}));
+  const std::vector<Difference> found = check(architecture, list);
+  ASSERT_EQ(kinds(found), "extra_tensor");
+  EXPECT_EQ(found[0].tensor, name);
+  EXPECT_EQ(found[0].message,
+            "model.layers.0.\\x1B[31m.weight (2, BF16) is in the file, but config.json implies no "
+            "such tensor");
+  const std::vector<Difference> other =
+      check(architecture, {stored("\x1b]0;title", Dtype::bf16, {2})});
+  ASSERT_EQ(kinds(other), "nothing_matches");
+  EXPECT_NE(other[0].message.find("the first is \\x1B]0;title, but"), std::string::npos);
+}
+
+TEST(CrossCheck, AForeignPrefixIsEscapedInItsSentence) {
+  const Architecture architecture = llama();
+  List list = stored_as_implied(architecture, Dtype::bf16);
+  for (StoredTensor& tensor : list) tensor.name.insert(0, "\x1b[2J.");
+  const std::vector<Difference> found = check(architecture, list);
+  ASSERT_EQ(kinds(found), "foreign_prefix");
+  EXPECT_EQ(found[0].found, "\x1b[2J.");
+  EXPECT_EQ(found[0].message.find('\x1b'), std::string::npos);
+}
+
+TEST(CrossCheck, AnAxisBeyondDoublesFitsNoConfig) {
+  const Architecture architecture = llama();
+  List list = stored_as_implied(architecture, Dtype::bf16);
+  StoredTensor* const found = find_stored(list, "model.embed_tokens.weight");
+  ASSERT_NE(found, nullptr);
+  found->shape = Shape{std::numeric_limits<Index>::max(), 0};
+  const std::vector<Difference> differences = check(architecture, list);
+  ASSERT_EQ(kinds(differences), "vocabulary_differs");
+  EXPECT_EQ(differences[0].hint, "");
 }
 
 TEST(CrossCheck, TheRealMiniLmAgreesButForItsPositionNumbers) {

@@ -233,11 +233,11 @@ TEST(Families, DeepseekV3sFileIsReproducedToTheUnit) {
   Index f8 = 0;
   Index f32 = 0;
   for (const TensorSpec& spec : arch.tensors) {
-    const bool is_quantised =
+    const bool is_quantized =
         spec.component == Component::attention || spec.component == Component::mlp ||
         spec.component == Component::experts || spec.component == Component::shared_experts;
     if (spec.is_bias) f32 += parameters(spec);
-    if (!is_quantised) continue;
+    if (!is_quantized) continue;
     f8 += parameters(spec);
     const Index blocks = (spec.shape.size(0) + 127) / 128 * ((spec.shape.size(1) + 127) / 128);
     f32 += blocks * static_cast<Index>(spec.layers.size()) * spec.n_experts;
@@ -299,7 +299,7 @@ TEST(Families, AHugeSizeIsAnErrorThatNamesTheTensor) {
             "counts are 63-bit whole numbers");
 }
 
-TEST(Families, TheConfigsQuantisationIsNamed) {
+TEST(Families, TheConfigsQuantizationIsNamed) {
   EXPECT_EQ(read_json(with(tiny_llama, R"("quantization_config": {"quant_method": "gptq"})"))
                 .quantization,
             "gptq");

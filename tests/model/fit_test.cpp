@@ -79,11 +79,11 @@ TEST(Fit, WeightsAsTheirFileStoresThemReplaceTheCountedOnes) {
   EXPECT_TRUE(found.notes.empty());
 }
 
-TEST(Fit, AQuantisedConfigIsNoted) {
+TEST(Fit, AQuantizedConfigIsNoted) {
   const Architecture arch = read_json(testing::with(
       tiny_llama, R"("dtype": "bfloat16", "quantization_config": {"quant_method": "fp8"})"));
   EXPECT_EQ(fit(arch, {.bytes = 100'000, .tokens_at_once = 1}).notes.front(),
-            "the config names the quantisation fp8: the weights are counted without it, the file "
+            "the config names the quantization fp8: the weights are counted without it, the file "
             "is smaller");
 }
 

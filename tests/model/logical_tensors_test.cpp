@@ -73,14 +73,14 @@ void add_nf4(List& list, const std::string& name, Index d_out, Index d_in) {
   list.push_back(stored(name + ".weight.quant_state.bitsandbytes__nf4", Dtype::u8, {82}));
 }
 
-TEST(LogicalTensors, AnUnquantisedTensorIsItself) {
+TEST(LogicalTensors, AnUnquantizedTensorIsItself) {
   const LogicalTensor tensor = only({stored("wte.weight", Dtype::bf16, {50, 8})});
   EXPECT_EQ(tensor.name, "wte.weight");
   EXPECT_EQ(tensor.parameters, 400);
   EXPECT_EQ(tensor.bytes, 800U);
   EXPECT_EQ(tensor.storage, "BF16");
   EXPECT_EQ(tensor.kind, TensorKind::parameter);
-  EXPECT_FALSE(tensor.is_quantised);
+  EXPECT_FALSE(tensor.is_quantized);
   EXPECT_EQ(tensor.values, 0U);
   EXPECT_TRUE(tensor.sides.empty());
 }
@@ -261,7 +261,7 @@ TEST(LogicalTensors, BlockScalesAreNamedBySizeAlsoWhereTheLastBlockIsCut) {
                                      stored("kv_a.weight_scale_inv", Dtype::f32, {5, 56})});
   EXPECT_EQ(tensor.storage, "F8_E4M3 with 128x128 scales");
   EXPECT_EQ(tensor.shape, (Shape{576, 7168}));
-  EXPECT_TRUE(tensor.is_quantised);
+  EXPECT_TRUE(tensor.is_quantized);
 }
 
 TEST(LogicalTensors, F8WithOneScaleOrOneARowSaysSo) {
@@ -347,7 +347,7 @@ TEST(LogicalTensors, MlxTakesItsBitsFromShapesAndGroupSize) {
   EXPECT_EQ(only(six_bits, quantization).storage, "MLX 6-bit in U32");
 }
 
-TEST(LogicalTensors, ScalesBesideAnUnquantisedWeightAreParameters) {
+TEST(LogicalTensors, ScalesBesideAnUnquantizedWeightAreParameters) {
   const std::vector<LogicalTensor> tensors =
       logical({stored("a.scales", Dtype::f32, {8}), stored("a.weight", Dtype::f32, {8, 8})});
   ASSERT_EQ(tensors.size(), 2U);
@@ -359,11 +359,11 @@ TEST(LogicalTensors, ScalesOfTheKeyValueCacheAreNoParameters) {
       logical({stored("layers.0.self_attn.k_scale", Dtype::f32, {1}),
                stored("layers.0.self_attn.v_scale", Dtype::f32, {1})});
   ASSERT_EQ(tensors.size(), 2U);
-  EXPECT_EQ(tensors[0].kind, TensorKind::quantisation);
+  EXPECT_EQ(tensors[0].kind, TensorKind::quantization);
   EXPECT_EQ(total_parameters(tensors), 0);
 }
 
-TEST(LogicalTensors, QuantisedStorageThatMakesNoSenseIsTakenAsStored) {
+TEST(LogicalTensors, QuantizedStorageThatMakesNoSenseIsTakenAsStored) {
   const LogicalTensor tensor =
       only({stored("a.qweight", Dtype::i32, {4, 64}), stored("a.scales", Dtype::f16, {2, 3})});
   EXPECT_EQ(tensor.storage, "I32");

@@ -36,7 +36,7 @@ TEST(Prose, ListsWithAWordBeforeTheLast) {
 
 TEST(TensorNames, NumbersBetweenDotsAreTakenOut) {
   const NameTemplate name = name_template("model.layers.31.mlp.experts.7.w1.weight");
-  EXPECT_EQ(name.text, "model.layers.#.mlp.experts.#.w1.weight");
+  EXPECT_EQ(name.text, "model.layers.\xff.mlp.experts.\xff.w1.weight");
   EXPECT_EQ(name.numbers, (std::vector<Index>{31, 7}));
 }
 
@@ -49,8 +49,15 @@ TEST(TensorNames, WhatDoesNotReadBackTheSameIsNoNumber) {
   EXPECT_EQ(name_template("a..b.").text, "a..b.");
 }
 
+TEST(TensorNames, NoNameHasTheTemplateOfAnother) {
+  EXPECT_NE(name_template("a.#"), name_template("a.3"));
+  EXPECT_NE(name_template("a.#").text, name_template("a.3").text);
+  EXPECT_EQ(name_template("a.#").text, "a.#");
+  EXPECT_TRUE(name_template("a.#").numbers.empty());
+}
+
 TEST(TensorNames, FoldedNamesShowTheirRanges) {
-  NameFold fold("h.#.attn.bias");
+  NameFold fold(name_template("h.2.attn.bias").text);
   fold.add({2});
   EXPECT_EQ(fold.name(), "h.2.attn.bias");
   fold.add({0});

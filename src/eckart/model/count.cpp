@@ -1,6 +1,7 @@
 #include "eckart/model/count.h"
 
 #include "eckart/core/errors.h"
+#include "eckart/io/findings.h"
 #include "eckart/model/checked.h"
 
 #include <algorithm>
@@ -104,7 +105,7 @@ WeightDtype choose_weights_dtype(const Architecture& arch, std::optional<Dtype> 
     chosen.notes.emplace_back("the config names no dtype: the weights are counted in BF16");
   }
   if (!arch.quantization.empty()) {
-    chosen.notes.push_back("the config names the quantisation " + arch.quantization +
+    chosen.notes.push_back("the config names the quantization " + printable(arch.quantization, 60) +
                            ": the weights are counted without it, the file is smaller");
   }
   return chosen;

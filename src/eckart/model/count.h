@@ -220,7 +220,7 @@ struct CountOptions {
   Index context = 0;  // tokens of a sequence; 0: as many as the model was made for
   Index batch = 1;
   std::optional<Dtype> weights_dtype = {};  // nothing: the config's, else BF16
-  /// What the weights take in their file, where that has several dtypes or is quantised.
+  /// What the weights take in their file, where that has several dtypes or is quantized.
   std::optional<Index> stored_weights_bytes = {};
   Dtype kv_dtype = Dtype::bf16;
   Dtype activation_dtype = Dtype::bf16;

@@ -1,6 +1,7 @@
 #include "eckart/model/count_tensors.h"
 
 #include "eckart/core/errors.h"
+#include "eckart/io/findings.h"
 #include "eckart/model/checked.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ Index lora_parameters(const LogicalTensor& tensor, Index rank) {
   const Index d_in = tensor.shape.size(-1);
   if (rank > std::min(d_in, d_out)) {
     throw_argument_error("count: the LoRA's rank is " + std::to_string(rank) + ", but " +
-                         tensor.name + " is " + to_string(tensor.shape) +
+                         printable(tensor.name) + " is " + to_string(tensor.shape) +
                          " and has no rank above " + std::to_string(std::min(d_in, d_out)));
   }
   const Index n_matrices = tensor.shape.count() / (d_in * d_out);

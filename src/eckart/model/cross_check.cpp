@@ -19,9 +19,9 @@ void note_buffers(const std::vector<LogicalTensor>& tensors, DifferenceList& lis
   for (const LogicalTensor& tensor : tensors) {
     if (tensor.kind == TensorKind::parameter) continue;
     const bool is_buffer = tensor.kind == TensorKind::buffer;
-    const std::string what = is_buffer ? "a buffer" : "a scale of quantised storage";
+    const std::string what = is_buffer ? "a buffer" : "a scale of quantized storage";
     list.add({.level = DifferenceLevel::note,
-              .kind = is_buffer ? "buffer" : "quantisation_tensor",
+              .kind = is_buffer ? "buffer" : "quantization_tensor",
               .name = tensor.name,
               .found = sizes_to_string(tensor.shape) + ' ' + tensor.storage,
               .sentence = "{name} is " + what + ", {elements} " + tensor.storage +
@@ -44,20 +44,20 @@ void note_scales(const std::vector<LogicalTensor>& tensors, DifferenceList& list
   if (n_matrices == 0) return;
   Difference difference;
   difference.level = DifferenceLevel::note;
-  difference.kind = "quantisation_scales";
+  difference.kind = "quantization_scales";
   difference.count = n_matrices;
   difference.found = std::to_string(bytes);
   difference.message =
-      (n_matrices == 1 ? std::string("1 quantised matrix has scales and tables beside it: ")
+      (n_matrices == 1 ? std::string("1 quantized matrix has scales and tables beside it: ")
                        : grouped_digits(n_matrices) +
-                             " quantised matrices have scales and tables beside "
+                             " quantized matrices have scales and tables beside "
                              "them: ") +
       grouped_digits(elements) + " elements, " + grouped_digits(static_cast<Index>(bytes)) +
       " bytes, not counted as parameters";
   list.add(std::move(difference));
 }
 
-// Floating parameters stored otherwise than config.json says; quantised ones speak for themselves.
+// Floating parameters stored otherwise than config.json says; quantized ones speak for themselves.
 void note_dtypes(const Architecture& architecture, const std::vector<LogicalTensor>& tensors,
                  DifferenceList& list) {
   if (!architecture.dtype) return;
@@ -67,7 +67,7 @@ void note_dtypes(const Architecture& architecture, const std::vector<LogicalTens
   };
   std::map<Dtype, Sum> sums;
   for (const LogicalTensor& tensor : tensors) {
-    if (tensor.kind != TensorKind::parameter || tensor.is_quantised) continue;
+    if (tensor.kind != TensorKind::parameter || tensor.is_quantized) continue;
     if (!is_floating(tensor.dtype) || tensor.dtype == *architecture.dtype) continue;
     ++sums[tensor.dtype].n_tensors;
     sums[tensor.dtype].parameters += tensor.parameters;

@@ -1,5 +1,6 @@
 #include "eckart/model/difference_list.h"
 
+#include "eckart/io/findings.h"
 #include "eckart/model/prose.h"
 
 #include <algorithm>
@@ -56,7 +57,8 @@ Difference DifferenceList::worded(const Folded& folded) {
   replace_all(difference.message, "{where}", where_text(folded.names, folded.first.has_layer));
   replace_all(difference.message, "{elements}", grouped_digits(folded.elements));
   replace_all(difference.message, "{bytes}", grouped_digits(static_cast<Index>(folded.bytes)));
-  replace_all(difference.message, "{name}", difference.tensor);
+  // Names come out of files: in a sentence they must not steer the terminal.
+  replace_all(difference.message, "{name}", printable(difference.tensor));
   return difference;
 }
 

@@ -16,7 +16,7 @@ struct FitOptions {
   Index context = 0;  // tokens of a sequence for the largest batch; 0: as the model was made for
   Index batch = 1;    // sequences for the longest context
   std::optional<Dtype> weights_dtype = {};  // nothing: the config's, else BF16
-  /// What the weights take in their file, where that has several dtypes or is quantised.
+  /// What the weights take in their file, where that has several dtypes or is quantized.
   std::optional<Index> stored_weights_bytes = {};
   Dtype kv_dtype = Dtype::bf16;
   Dtype activation_dtype = Dtype::bf16;

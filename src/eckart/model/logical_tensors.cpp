@@ -147,9 +147,9 @@ std::vector<LogicalTensor> logical_tensors(const StoredList& stored,
       tensor.has_shape = unpacked->has_shape;
       tensor.storage = std::move(unpacked->storage);
       tensor.parameters = tensor.shape.count();
-      tensor.is_quantised = true;
+      tensor.is_quantized = true;
     } else if (belonging.is_side_alone[i]) {
-      tensor.kind = TensorKind::quantisation;
+      tensor.kind = TensorKind::quantization;
       tensor.parameters = 0;
     } else if (is_buffer(*stored[i])) {
       tensor.kind = TensorKind::buffer;
@@ -193,8 +193,8 @@ std::string_view to_string(TensorKind kind) {
       return "parameter";
     case TensorKind::buffer:
       return "buffer";
-    case TensorKind::quantisation:
-      return "quantisation";
+    case TensorKind::quantization:
+      return "quantization";
   }
   return "";
 }

@@ -1,4 +1,4 @@
-// The parameters behind the storage: a quantised matrix lies in a file as packed integers with
+// The parameters behind the storage: a quantized matrix lies in a file as packed integers with
 // scales, zero points and order tables beside it, and is one matrix all the same.
 #pragma once
 
@@ -24,19 +24,19 @@ StoredList stored_list(const std::vector<StoredTensor>& tensors);
 enum class TensorKind {
   parameter,
   buffer,        // computed, not learned: masks, position numbers, rotary frequencies
-  quantisation,  // scales of the key-value cache, and scales whose matrix is not in the file
+  quantization,  // scales of the key-value cache, and scales whose matrix is not in the file
 };
 
 /// One tensor as the model sees it.
 struct LogicalTensor {
-  /// The name of the matrix before it was quantised: `…q_proj.weight` for `…q_proj.qweight`.
+  /// The name of the matrix before it was quantized: `…q_proj.weight` for `…q_proj.qweight`.
   std::string name;
   /// Unpacked, without axis names.
   Shape shape;
   /// False where the header holds the number of values but not their shape (bitsandbytes 4-bit
   /// flattens its matrices); `shape` is then one axis.
   bool has_shape = true;
-  /// Values that are learned: the shape's count, or 0 for buffers and quantisation tensors.
+  /// Values that are learned: the shape's count, or 0 for buffers and quantization tensors.
   Index parameters = 0;
   /// Of all its parts.
   std::uint64_t bytes = 0;
@@ -46,7 +46,7 @@ struct LogicalTensor {
   Dtype dtype = Dtype::f32;
   TensorKind kind = TensorKind::parameter;
   /// True where the values are packed or scaled: `storage` says how.
-  bool is_quantised = false;
+  bool is_quantized = false;
   /// Its parts as positions in the list of stored tensors: the one that holds the values, and the
   /// scales, zero points and tables beside it, which are no parameters.
   std::uint32_t values = 0;

@@ -17,7 +17,7 @@ constexpr Index expert_slot = -2;
 // A name that a line may have in a file.
 struct Candidate {
   SpecMatch match;           // what it is if the numbers fit
-  std::vector<Index> slots;  // for each `#`: a literal number, layer_slot or expert_slot
+  std::vector<Index> slots;  // for each number: a literal number, layer_slot or expert_slot
 };
 
 class Matcher {
@@ -29,13 +29,13 @@ class Matcher {
     add_all(&Matcher::add_old, architecture.base_prefix);
   }
 
-  SpecMatch find(std::string_view name) const {
-    const NameTemplate wanted = name_template(name);
-    const auto candidates = by_template_.find(wanted.text);
+  SpecMatch find(std::string_view name) {
+    read_name_template(name, wanted_);
+    const auto candidates = by_template_.find(wanted_.text);
     SpecMatch best;
     if (candidates == by_template_.end()) return best;
     for (const Candidate& candidate : candidates->second) {
-      const std::optional<SpecMatch> match = fill(candidate, wanted.numbers);
+      const std::optional<SpecMatch> match = fill(candidate, wanted_.numbers);
       if (!match || (best.spec >= 0 && !match->is_in_table)) continue;
       best = *match;
       if (best.is_in_table) break;
@@ -94,7 +94,7 @@ class Matcher {
       if (slot == none) {
         text += part;
       } else {
-        text += '#';
+        text += number_mark;
         candidate.slots.push_back(slot);
       }
       begin = end + 1;
@@ -113,6 +113,7 @@ class Matcher {
 
   std::optional<SpecMatch> fill(const Candidate& candidate,
                                 const std::vector<Index>& numbers) const {
+    if (candidate.slots.size() != numbers.size()) return std::nullopt;
     SpecMatch match = candidate.match;
     for (std::size_t i = 0; i < candidate.slots.size(); ++i) {
       const Index slot = candidate.slots[i];
@@ -133,6 +134,7 @@ class Matcher {
 
   const std::vector<TensorSpec>& specs_;
   std::unordered_map<std::string, std::vector<Candidate>> by_template_;
+  NameTemplate wanted_;  // of the name that is looked for
 };
 
 // What stands before the token embedding's name in some name of the list.
@@ -162,7 +164,7 @@ std::string find_foreign_prefix(const Architecture& architecture,
 
 SpecMatches match_specs(const Architecture& architecture,
                         const std::vector<std::string_view>& names) {
-  const Matcher matcher(architecture);
+  Matcher matcher(architecture);
   SpecMatches matches;
   matches.of.reserve(names.size());
   bool has_embedding = false;

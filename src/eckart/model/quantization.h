@@ -1,4 +1,4 @@
-// What a config.json says about quantised storage.
+// What a config.json says about quantized storage.
 #pragma once
 
 #include "eckart/core/shape.h"

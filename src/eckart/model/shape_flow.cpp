@@ -1,6 +1,7 @@
 #include "eckart/model/shape_flow.h"
 
 #include "eckart/core/errors.h"
+#include "eckart/io/findings.h"
 #include "eckart/model/flow_builder.h"
 #include "eckart/model/match_specs.h"
 #include "eckart/model/table_check.h"
@@ -261,7 +262,7 @@ std::optional<FlowConflict> check_flow(const Flow& flow, const Architecture& arc
       detail::ShapeWords words = detail::shape_words(architecture, *tensor, spec, found);
       conflict.tensor = tensor->name;
       conflict.found = tensor->shape;
-      conflict.message = tensor->name + " is " + words.found +
+      conflict.message = printable(tensor->name) + " is " + words.found +
                          " in the file, but config.json implies " + words.expected;
       conflict.hint = std::move(words.hint);
       return conflict;

@@ -1,4 +1,4 @@
-// How quantised matrices are stored: which tensors belong together and what they unpack to.
+// How quantized matrices are stored: which tensors belong together and what they unpack to.
 // Included by the library alone.
 #pragma once
 
@@ -16,9 +16,9 @@ namespace eckart::detail {
 /// A scale, zero point or table: whose it may be by its name.
 struct SideName {
   std::vector<std::string> owners;  // names of the tensor that would hold the values, likely first
-  bool is_side_alone = false;       // its name means quantisation even without an owner
+  bool is_side_alone = false;       // its name means quantization even without an owner
 };
-/// Nothing for a name that means no quantisation.
+/// Nothing for a name that means no quantization.
 std::optional<SideName> side_name(std::string_view name);
 /// Whether `owner` is stored as values that a side of this name goes with.
 bool takes_side(const StoredTensor& owner, std::string_view side);

@@ -191,7 +191,7 @@ class Summarizer {
 std::string reason_not_counted(const LogicalTensor& tensor, const TensorSpec* spec,
                                const std::unordered_set<std::string_view>& lines_in_file) {
   if (tensor.kind == TensorKind::buffer) return "a buffer";
-  if (tensor.kind == TensorKind::quantisation) return "a scale of quantised storage";
+  if (tensor.kind == TensorKind::quantization) return "a scale of quantized storage";
   if (spec == nullptr) return {};
   if (spec->is_extra) return "predicts a further token";
   if (!spec->tied_to.empty() && lines_in_file.contains(spec->tied_to)) {

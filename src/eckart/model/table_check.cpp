@@ -1,5 +1,6 @@
 #include "eckart/model/table_check.h"
 
+#include "eckart/io/findings.h"
 #include "eckart/model/layer_notes.h"
 #include "eckart/model/match_specs.h"
 #include "eckart/model/prose.h"
@@ -111,7 +112,7 @@ bool TableCheck::matches_anything() {
     difference.found = first->name;
     difference.message = "none of the file's " + count_of(n_parameters, "tensor") +
                          " has a name that the family " + arch_.family + " knows: the first is " +
-                         first->name + ", but config.json implies " + expected;
+                         printable(first->name) + ", but config.json implies " + expected;
     difference.hint = "config.json and the file may belong to different models";
   }
   list_.add(std::move(difference));
@@ -326,8 +327,8 @@ void TableCheck::note_names() {
     difference.found = tensors_[first_old].name;
     difference.count = n_old;
     difference.message = count_of(n_old, "tensor") + (n_old == 1 ? " has a name" : " have names") +
-                         " of old files: " + difference.found + " is " + difference.expected +
-                         " today";
+                         " of old files: " + printable(difference.found) + " is " +
+                         difference.expected + " today";
     list_.add(std::move(difference));
   }
   if (matches_.foreign_prefix.empty()) return;
@@ -336,8 +337,8 @@ void TableCheck::note_names() {
   difference.kind = "foreign_prefix";
   difference.found = matches_.foreign_prefix;
   difference.count = static_cast<Index>(tensors_.size());
-  difference.message = "the names begin with " + matches_.foreign_prefix + ", which the family " +
-                       arch_.family + " does not know; without it they fit";
+  difference.message = "the names begin with " + printable(matches_.foreign_prefix) +
+                       ", which the family " + arch_.family + " does not know; without it they fit";
   list_.add(std::move(difference));
 }
 

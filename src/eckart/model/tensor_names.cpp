@@ -19,7 +19,13 @@ Index name_number(std::string_view part) {
 
 NameTemplate name_template(std::string_view name) {
   NameTemplate result;
-  result.text.reserve(name.size());
+  read_name_template(name, result);
+  return result;
+}
+
+void read_name_template(std::string_view name, NameTemplate& result) {
+  result.text.clear();
+  result.numbers.clear();
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
@@ -28,12 +34,11 @@ NameTemplate name_template(std::string_view name) {
     if (number < 0) {
       result.text += part;
     } else {
-      result.text += '#';
+      result.text += number_mark;
       result.numbers.push_back(number);
     }
     begin = end + 1;
   }
-  return result;
 }
 
 void NameFold::add(const std::vector<Index>& numbers) {
@@ -58,7 +63,7 @@ std::string NameFold::name() const {
   std::string name;
   std::size_t slot = 0;
   for (const char letter : text_) {
-    if (letter != '#' || slot >= slots_.size()) {
+    if (letter != number_mark || slot >= slots_.size()) {
       name += letter;
       continue;
     }

@@ -9,7 +9,12 @@
 
 namespace eckart {
 
-/// A name with the numbers between its dots taken out: `h.3.mlp.weight` is `h.#.mlp.weight` and 3.
+/// What stands for a number in a template: a byte that no name has, since headers are UTF-8. A
+/// printable mark would be mistaken for the same text in a name.
+inline constexpr char number_mark = '\xff';
+
+/// A name with the numbers between its dots taken out: `h.3.mlp.weight` is `h.`, the mark,
+/// `.mlp.weight` and 3.
 struct NameTemplate {
   std::string text;
   std::vector<Index> numbers;
@@ -20,6 +25,8 @@ struct NameTemplate {
 /// Takes the numbers out. `01` or more than 18 digits are no number, so that filling the numbers
 /// back in gives the name again.
 NameTemplate name_template(std::string_view name);
+/// The same into `result`, whose memory is used again: for hundreds of thousands of names.
+void read_name_template(std::string_view name, NameTemplate& result);
 /// The number that one part of a name is, or -1.
 Index name_number(std::string_view part);
 
@@ -28,14 +35,14 @@ class NameFold {
  public:
   explicit NameFold(std::string text) : text_(std::move(text)) {}
 
-  /// Adds the name of these numbers, one for each `#`.
+  /// Adds the name of these numbers, one for each mark.
   void add(const std::vector<Index>& numbers);
   /// How many names were added.
   Index count() const { return count_; }
   /// `model.layers.{0..31}.mlp.up_proj.weight`; one name alone is itself. Where not every
   /// combination of the numbers was added, the count says so: use it in messages.
   std::string name() const;
-  /// The numbers that stand at the n-th `#`, ascending, each once.
+  /// The numbers that stand at the n-th mark, ascending, each once.
   std::vector<Index> numbers(std::size_t slot) const;
 
  private:

@@ -1,5 +1,7 @@
 #include "eckart/model/families/blocks/heads.h"
 
+#include "eckart/io/findings.h"
+
 #include <string>
 
 namespace eckart {
@@ -87,7 +89,8 @@ void decoder_head(Table& table, const DecoderHead& options) {
       return;
     case Head::next_sentence:
     case Head::multiple_choice:
-      table.note("architectures names " + table.arch.model_class + ", whose head is not counted");
+      table.note("architectures names " + printable(table.arch.model_class, 60) +
+                 ", whose head is not counted");
       return;
     case Head::none:
       return;

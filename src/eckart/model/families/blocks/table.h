@@ -58,7 +58,7 @@ struct Norm {
 class Table {
  public:
   /// `file`, where it is not `config` itself, is the config that `config` is a section of: it names
-  /// the class, the dtype and the quantisation.
+  /// the class, the dtype and the quantization.
   Table(const Config& config, std::string_view family, const Config* file = nullptr);
 
   Architecture arch;
