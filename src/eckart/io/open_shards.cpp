@@ -111,8 +111,8 @@ void report_others(const CheckpointFiles& files, const OpenShards& open, Finding
 // Sorted piece by piece on all threads, then merged.
 void sort_naturally(std::vector<CheckpointTensor>& tensors) {
   const auto before = [](const CheckpointTensor& a, const CheckpointTensor& b) {
-    if (a.stored->name == b.stored->name) return a.shard < b.shard;
-    return natural_less(a.stored->name, b.stored->name);
+    const int order = compare_naturally(a.stored->name, b.stored->name);
+    return order != 0 ? order < 0 : a.shard < b.shard;
   };
   constexpr Index piece = 1 << 14;
   const auto count = static_cast<Index>(tensors.size());

@@ -31,6 +31,9 @@ OpenShards open_shards(const CheckpointFiles& files, Strictness strictness, Find
 /// Reports what an index says against what its shards hold.
 void check_index(const OpenShards& open, Strictness strictness, Findings& findings);
 
+/// Below 0, 0 or above 0 as `a` stands before `b` in natural order, is `b`, or stands behind it.
+int compare_naturally(std::string_view a, std::string_view b);
+
 /// A file that can't be opened, as a finding: the path stands beside the message, not in it.
 Finding unreadable(const std::filesystem::path& path, const FileError& error);
 
