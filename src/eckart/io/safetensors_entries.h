@@ -2,6 +2,7 @@
 #pragma once
 
 #include "eckart/io/findings.h"
+#include "eckart/io/json_events.h"
 #include "eckart/io/safetensors.h"
 
 #include <cstdint>
@@ -23,6 +24,12 @@ struct HeaderReading {
   void add(Finding finding) const {
     finding.file = file;
     findings.add(std::move(finding));
+  }
+  /// `place` is within the JSON.
+  void add_at(Finding finding, JsonPlace place) const {
+    finding.begin = json_begin + place.begin;
+    finding.end = json_begin + place.end;
+    add(std::move(finding));
   }
   /// The severity of what the specification forbids though the reference reader lets it pass.
   Severity lenient() const {

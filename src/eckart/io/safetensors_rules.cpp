@@ -105,21 +105,23 @@ std::optional<BrokenRule> check_entry(const EntryDraft& draft) {
                       fmt::format("its data_offsets [{}, {}] end before they begin", begin, end)};
   }
   if (!draft.good[dtype_field] || !draft.good[shape_field]) return std::nullopt;
-  const std::string what = fmt::format("{} of {}", to_string(draft.dtype), sizes_text(draft.sizes));
+  const auto what = [&] {
+    return fmt::format("{} of {}", to_string(draft.dtype), sizes_text(draft.sizes));
+  };
   const std::optional<std::uint64_t> count = count_elements(draft.sizes);
   std::uint64_t n_bits = 0;
   if (!count ||
       __builtin_mul_overflow(*count, static_cast<std::uint64_t>(bits(draft.dtype)), &n_bits)) {
-    return BrokenRule{"shape_overflow", what + " has more bits than a 64-bit count holds"};
+    return BrokenRule{"shape_overflow", what() + " has more bits than a 64-bit count holds"};
   }
   if (n_bits % 8 != 0) {
     return BrokenRule{
         "misaligned_bits",
-        fmt::format("{} takes {} bits, but a tensor must fill whole bytes", what, n_bits)};
+        fmt::format("{} takes {} bits, but a tensor must fill whole bytes", what(), n_bits)};
   }
   if (!draft.good[offsets_field] || n_bits / 8 == end - begin) return std::nullopt;
   return BrokenRule{"size_mismatch",
-                    fmt::format("{} takes {}, but its data_offsets [{}, {}] span {}", what,
+                    fmt::format("{} takes {}, but its data_offsets [{}, {}] span {}", what(),
                                 n_bytes(n_bits / 8), begin, end, end - begin)};
 }
 
