@@ -72,6 +72,26 @@ class Check(CommandTest):
         found = self.rules(self.folder / "m")
         self.assertLessEqual({"index_missing_shard", "index_missing_tensor", "index_unlisted_tensor"}, found)
 
+    def test_shards_that_are_lfs_pointers_are_one_error_each(self):
+        pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
+        self.write("m/a.safetensors", pointer)
+        self.write("m/b.safetensors", pointer)
+        index = {"metadata": {"total_size": 999}, "weight_map": {"w": "a.safetensors", "v": "b.safetensors"}}
+        self.write("m/model.safetensors.index.json", json.dumps(index))
+        found = [finding["rule"] for finding in self.findings(self.folder / "m")["findings"]]
+        self.assertEqual(found, ["git_lfs_pointer", "git_lfs_pointer"])
+
+    def test_one_shard_of_many_is_whole_by_itself(self):
+        self.assertTrue(self.findings(EXAMPLE / "model-00002-of-00003.safetensors")["ok"])
+        alone = self.write("m/model-00002-of-00003.safetensors", safetensors(GOOD))
+        self.assertIn("missing_shard", self.rules(alone.parent))
+
+    def test_keys_that_stand_twice_in_an_index_are_named(self):
+        self.write("m/a.safetensors", safetensors(GOOD))
+        self.write("m/model.safetensors.index.json",
+                   '{"dtype": "F32", "dtype": "F16", "weight_map": {"w": "a.safetensors"}}')
+        self.assertEqual(self.rules(self.folder / "m"), {"duplicate_name"})
+
     def test_many_paths_are_checked_and_one_error_fails(self):
         good = self.write("good.safetensors", safetensors(GOOD))
         bad = self.write("bad.safetensors", b"\xff" * 20)

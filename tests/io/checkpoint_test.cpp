@@ -306,14 +306,15 @@ TEST(Checkpoint, AMissingShardIsAnErrorThatListsAllOfThem) {
   const ScratchFolder folder;
   put_two_shards(folder.path());
   fs::remove(folder / "two.safetensors");
-  EXPECT_EQ(open_error(folder.path()),
-            (folder / index_name).string() +
-                ": 1 of the 2 shards that the index names is not in its folder: two.safetensors\n"
-                "  hint: without them the model has holes: fetch them");
+  EXPECT_EQ(open_error(folder.path()), (folder / index_name).string() +
+                                           ": 1 of the 2 shards that the index names is not in its "
+                                           "folder, with 1 of its 2 tensors: two.safetensors\n"
+                                           "  hint: without them the model has holes: fetch them");
   fs::remove(folder / "one.safetensors");
   EXPECT_EQ(open_error(folder / index_name),
             (folder / index_name).string() +
-                ": 2 of the 2 shards that the index names are not in its folder: one.safetensors, "
+                ": 2 of the 2 shards that the index names are not in its folder, with 2 of its 2 "
+                "tensors: one.safetensors, "
                 "two.safetensors\n  hint: without them the model has holes: fetch them");
 }
 

@@ -98,8 +98,8 @@ void IndexCheck::check_tensors() {
   }
   std::vector<Differences> differences(index_.shards.size());
   for (std::size_t i = 0; i < listed.size(); ++i) {
-    // A shard that can't be read is reported already.
-    if (open_.is_readable[i]) {
+    // What is wrong with a shard is reported already, and tensors it lacks follow from that.
+    if (open_.is_sound[i]) {
       differences[i] = compare_shard(std::move(listed[i]), open_.shards[i]);
     }
   }
@@ -113,8 +113,7 @@ void IndexCheck::check_tensors() {
 }
 
 void IndexCheck::check_totals() {
-  if (std::find(open_.is_readable.begin(), open_.is_readable.end(), false) !=
-      open_.is_readable.end()) {
+  if (std::find(open_.is_sound.begin(), open_.is_sound.end(), false) != open_.is_sound.end()) {
     return;  // the totals of a part say nothing
   }
   std::uint64_t bytes = 0;

@@ -65,6 +65,7 @@ class Checkpoint {
 /// What a path means as a checkpoint.
 struct CheckpointFiles {
   std::filesystem::path folder;
+  bool is_folder = false;                      // a folder was given, not one of its files
   std::optional<std::filesystem::path> index;  // the index to read, or
   std::vector<std::filesystem::path> files;    // these files, without an index
   /// Other indexes and `.safetensors` files of the folder. Beside an index these may be its shards.

@@ -125,6 +125,7 @@ CheckpointFiles find_in_folder(const fs::path& folder) {
   Listing listing = list_folder(folder);
   CheckpointFiles found;
   found.folder = folder;
+  found.is_folder = true;
   const auto has = [](const std::vector<std::string>& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };

@@ -48,15 +48,22 @@ std::string join_some(const std::vector<std::string>& names) {
 }
 
 // All in one finding, so that whoever fetches the missing files knows them all.
-void report_missing(const ShardIndex& index, const std::vector<std::string>& missing,
+void report_missing(const ShardIndex& index, const std::vector<bool>& is_missing,
                     Findings& findings) {
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < index.shards.size(); ++i) {
+    if (is_missing[i]) missing.push_back(index.shards[i]);
+  }
   if (missing.empty()) return;
+  const auto n_tensors = std::count_if(index.entries.begin(), index.entries.end(),
+                                       [&](const auto& entry) { return is_missing[entry.shard]; });
   findings.add({.file = index.path,
                 .rule = "index_missing_shard",
                 .message = fmt::format("{} of the {} shards that the index names {} not in its "
-                                       "folder: {}",
+                                       "folder, with {} of its {} tensors: {}",
                                        missing.size(), index.shards.size(),
-                                       missing.size() == 1 ? "is" : "are", join_some(missing)),
+                                       missing.size() == 1 ? "is" : "are", n_tensors,
+                                       index.entries.size(), join_some(missing)),
                 .hint = "without them the model has holes: fetch them"});
 }
 
@@ -180,15 +187,14 @@ OpenShards open_shards(const CheckpointFiles& files, Strictness strictness, Find
       findings.add(unreadable(*files.index, error));
     }
   }
-  std::vector<std::string> missing;
   std::vector<OneShard> opened(paths.size());
   std::vector<bool> is_missing(paths.size(), false);
   for (std::size_t i = 0; open.index && i < paths.size(); ++i) {
     std::error_code error;
-    is_missing[i] = !fs::exists(paths[i], error);
-    if (is_missing[i]) missing.push_back(open.index->shards[i]);
+    // A file that is there and can't be reached is not missing: opening it says why.
+    is_missing[i] = fs::status(paths[i], error).type() == fs::file_type::not_found;
   }
-  if (open.index) report_missing(*open.index, missing, findings);
+  if (open.index) report_missing(*open.index, is_missing, findings);
   parallel_for(static_cast<Index>(paths.size()), 1, [&](Index begin, Index end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
       if (!is_missing[i]) opened[i] = open_one(paths[i], strictness);
@@ -196,10 +202,11 @@ OpenShards open_shards(const CheckpointFiles& files, Strictness strictness, Find
   });
   for (OneShard& shard : opened) {
     findings.append(shard.findings);
-    open.is_readable.push_back(shard.file.has_value());
+    open.is_sound.push_back(shard.file && shard.findings.errors() == 0);
     open.shards.push_back(shard.file ? std::move(*shard.file) : SafetensorsFile({}, {}));
   }
-  if (!open.index) check_numbers(files, findings);
+  // A single shard that was asked for by its name is whole by itself.
+  if (!open.index && files.is_folder) check_numbers(files, findings);
   gather_tensors(open, findings);
   if (open.index) check_index(open, strictness, findings);
   report_others(files, open, findings);

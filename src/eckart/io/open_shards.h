@@ -19,7 +19,7 @@ namespace eckart {
 struct OpenShards {
   std::optional<ShardIndex> index;
   std::vector<SafetensorsFile> shards;    // as the index or the list of files has them
-  std::vector<bool> is_readable;          // one a shard; what isn't has no tensors
+  std::vector<bool> is_sound;             // one a shard: it was read, and has no error of its own
   std::vector<CheckpointTensor> tensors;  // in natural order; a name may stand in several shards
 };
 

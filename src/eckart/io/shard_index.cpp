@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -50,7 +51,7 @@ class IndexHandler : public JsonHandler {
   void wrong_root(const std::string& what, JsonPlace place);
   void wrong_entry(const std::string& what, JsonPlace place);
   void read_total(const JsonScalar& value, JsonPlace place);
-  void note_once(bool& seen, JsonPlace place);
+  void note_once(std::set<std::string>& seen, JsonPlace place);
   void skip() {
     resumed_ = state_;
     state_ = State::skipped;
@@ -74,10 +75,8 @@ class IndexHandler : public JsonHandler {
   std::map<std::string, std::uint32_t, std::less<>> shards_;
   std::map<std::string, std::uint32_t, std::less<>>::const_iterator last_shard_ = shards_.end();
   bool has_weight_map_ = false;  // and it is an object
-  bool saw_weight_map_ = false;
-  bool has_metadata_ = false;
-  bool has_total_size_ = false;
-  bool has_total_parameters_ = false;
+  std::set<std::string> root_keys_;
+  std::set<std::string> metadata_keys_;
 };
 
 bool IndexHandler::open(JsonKind kind, std::uint64_t at) {
@@ -127,12 +126,8 @@ bool IndexHandler::key(std::string_view name, JsonPlace place) {
   if (state_ == State::skipped) return true;
   key_ = name;
   key_place_ = place;
-  if (state_ == State::root && name == "weight_map") note_once(saw_weight_map_, place);
-  if (state_ == State::root && name == "metadata") note_once(has_metadata_, place);
-  if (state_ == State::metadata && name == "total_size") note_once(has_total_size_, place);
-  if (state_ == State::metadata && name == "total_parameters") {
-    note_once(has_total_parameters_, place);
-  }
+  if (state_ == State::root) note_once(root_keys_, place);
+  if (state_ == State::metadata) note_once(metadata_keys_, place);
   if (state_ == State::weight_map && index_.entries.size() >= max_entries) {
     add({.rule = "index_too_large",
          .message = fmt::format("the index names more than {} tensors, but no more are read",
@@ -178,8 +173,8 @@ void IndexHandler::wrong_entry(const std::string& what, JsonPlace place) {
       place);
 }
 
-void IndexHandler::note_once(bool& seen, JsonPlace place) {
-  if (!std::exchange(seen, true)) return;
+void IndexHandler::note_once(std::set<std::string>& seen, JsonPlace place) {
+  if (seen.insert(key_).second) return;
   add({.rule = "duplicate_name",
        .message = fmt::format("the key \"{}\" stands twice, but a key means one thing", key_)},
       place);
