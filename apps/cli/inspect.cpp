@@ -28,13 +28,12 @@ struct InspectOptions {
 
 // Of each line of the table, the share of its experts that a token uses. Tensors that no line knows
 // are used by every token.
-Index active_parameters_of(const Inspection& inspection) {
+Index active_parameters_of(const Inspection& inspection, const SpecMatches& matches) {
   const std::vector<LogicalTensor>& tensors = inspection.input.tensors;
   const Index total = inspection.summary.root.parameters;
   if (!inspection.input.architecture) return total;
   const Architecture& architecture = *inspection.input.architecture;
   std::vector<Index> idle(architecture.tensors.size(), 0);
-  const SpecMatches matches = match_specs(architecture, tensors);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const SpecMatch& match = matches.of[i];
     if (match.spec < 0 || !match.is_in_table) continue;
@@ -68,14 +67,17 @@ int inspect(const InspectOptions& options, const CommonOptions& common) {
   Inspection inspection{.input = open_model_with_checkpoint(options.path)};
   const ModelInput& input = inspection.input;
   const Architecture* const architecture = input.architecture ? &*input.architecture : nullptr;
-  inspection.summary = summarize(input.tensors, architecture);
+  SpecMatches matches;
+  if (architecture != nullptr) matches = match_specs(*architecture, input.tensors);
+  inspection.summary = summarize(input.tensors, architecture, &matches);
   const StoredList stored = stored_list(*input.checkpoint);
   inspection.differences =
       cross_check({.architecture = architecture,
                    .tensors = &input.tensors,
                    .stored = &stored,
-                   .index = input.checkpoint->index() ? &*input.checkpoint->index() : nullptr});
-  inspection.active_parameters = active_parameters_of(inspection);
+                   .index = input.checkpoint->index() ? &*input.checkpoint->index() : nullptr,
+                   .matches = &matches});
+  inspection.active_parameters = active_parameters_of(inspection, matches);
   if (options.values) inspection.values = scan_all(*input.checkpoint, common.quiet || common.json);
   if (common.json) {
     print_json(to_json(inspection, options.tensors));

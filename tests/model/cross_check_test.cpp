@@ -597,8 +597,10 @@ TEST(CrossCheck, TheRealMiniLmAgreesButForItsPositionNumbers) {
   }
   const Checkpoint checkpoint = open_checkpoint(folder);
   const Architecture architecture = read_architecture(load_config(folder));
+  const StoredList all = stored_list(checkpoint);
+  const std::vector<LogicalTensor> tensors = logical_tensors(all);
   const std::vector<Difference> found =
-      cross_check(architecture, checkpoint, logical_tensors(checkpoint));
+      cross_check({.architecture = &architecture, .tensors = &tensors, .stored = &all});
   ASSERT_EQ(kinds(found), "buffer");
   EXPECT_EQ(found[0].message,
             "embeddings.position_ids is a buffer, 512 I64: not counted as parameters");

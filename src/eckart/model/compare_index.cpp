@@ -1,11 +1,11 @@
 #include "eckart/model/difference_list.h"
+#include "eckart/model/name_positions.h"
 #include "eckart/model/prose.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
-#include <unordered_set>
 #include <vector>
 
 namespace eckart::detail {
@@ -21,10 +21,9 @@ struct ByteSums {
 
 std::uint64_t tied_bytes(const CrossCheckInput& input) {
   if (input.architecture == nullptr) return 0;
-  const SpecMatches matches = match_specs(*input.architecture, *input.tensors);
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < matches.of.size(); ++i) {
-    const std::int32_t spec = matches.of[i].spec;
+  for (std::size_t i = 0; i < input.matches->of.size(); ++i) {
+    const std::int32_t spec = input.matches->of[i].spec;
     if (spec < 0) continue;
     const TensorSpec& line = input.architecture->tensors[static_cast<std::size_t>(spec)];
     if (!line.tied_to.empty()) bytes += (*input.tensors)[i].bytes;
@@ -83,35 +82,16 @@ void compare_total(const CrossCheckInput& input, DifferenceList& list) {
   list.add(std::move(difference));
 }
 
-// Tensors that the index leaves out.
-void note_unnamed(const StoredList& stored_tensors, const std::vector<ShardIndex::Entry>& entries,
-                  DifferenceList& list) {
-  std::unordered_set<std::string_view> in_index;
-  in_index.reserve(entries.size());
-  for (const ShardIndex::Entry& entry : entries) in_index.insert(entry.tensor);
-  for (const StoredTensor* stored : stored_tensors) {
-    if (in_index.contains(stored->name)) continue;
-    list.add({.level = DifferenceLevel::warning,
-              .kind = "not_in_index",
-              .name = stored->name,
-              .found = to_string(stored->shape),
-              .sentence = "{name} is in the headers{where}, but the index does not name it: "
-                          "loaders that follow the index leave it out"});
-  }
-}
-
 }  // namespace
 
 void compare_index(const CrossCheckInput& input, DifferenceList& list) {
   if (input.index == nullptr || input.stored == nullptr) return;
-  const std::vector<ShardIndex::Entry>& entries = input.index->entries;
-  std::unordered_set<std::string_view> in_headers;
-  in_headers.reserve(input.stored->size());
-  for (const StoredTensor* stored : *input.stored) in_headers.insert(stored->name);
-  std::size_t n_found = 0;
-  for (const ShardIndex::Entry& entry : entries) {
-    if (in_headers.contains(entry.tensor)) {
-      ++n_found;
+  const StoredList& stored = *input.stored;
+  NamePositions positions(stored);
+  std::vector<bool> is_in_index(stored.size(), false);
+  for (const ShardIndex::Entry& entry : input.index->entries) {
+    if (const std::optional<std::uint32_t> position = positions.find(entry.tensor)) {
+      is_in_index[*position] = true;
       continue;
     }
     list.add({.level = DifferenceLevel::error,
@@ -120,8 +100,15 @@ void compare_index(const CrossCheckInput& input, DifferenceList& list) {
               .expected = input.index->shards[entry.shard],
               .sentence = "{name} is in the index{where}, but no shard's header has it"});
   }
-  // The index names nothing twice, so that equal numbers mean equal sets.
-  if (n_found != in_headers.size()) note_unnamed(*input.stored, entries, list);
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    if (is_in_index[i]) continue;
+    list.add({.level = DifferenceLevel::warning,
+              .kind = "not_in_index",
+              .name = stored[i]->name,
+              .found = to_string(stored[i]->shape),
+              .sentence = "{name} is in the headers{where}, but the index does not name it: "
+                          "loaders that follow the index leave it out"});
+  }
   compare_total(input, list);
 }
 

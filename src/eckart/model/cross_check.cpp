@@ -89,26 +89,21 @@ void note_dtypes(const Architecture& architecture, const std::vector<LogicalTens
 
 }  // namespace
 
-std::vector<Difference> cross_check(const CrossCheckInput& input) {
+std::vector<Difference> cross_check(const CrossCheckInput& given) {
+  CrossCheckInput input = given;
+  SpecMatches made;
+  if (input.matches == nullptr && input.architecture != nullptr && input.tensors != nullptr) {
+    made = match_specs(*input.architecture, *input.tensors);
+    input.matches = &made;
+  }
   DifferenceList list;
   detail::compare_index(input, list);
   if (input.tensors == nullptr) return list.finish();
-  if (input.architecture != nullptr) {
-    detail::compare_table(*input.architecture, *input.tensors, list);
-  }
+  if (input.architecture != nullptr) detail::compare_table(input, list);
   note_buffers(*input.tensors, list);
   note_scales(*input.tensors, list);
   if (input.architecture != nullptr) note_dtypes(*input.architecture, *input.tensors, list);
   return list.finish();
-}
-
-std::vector<Difference> cross_check(const Architecture& architecture, const Checkpoint& checkpoint,
-                                    const std::vector<LogicalTensor>& tensors) {
-  const StoredList stored = stored_list(checkpoint);
-  return cross_check({.architecture = &architecture,
-                      .tensors = &tensors,
-                      .stored = &stored,
-                      .index = checkpoint.index() ? &*checkpoint.index() : nullptr});
 }
 
 std::string_view to_string(DifferenceLevel level) {

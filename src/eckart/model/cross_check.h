@@ -3,7 +3,6 @@
 #pragma once
 
 #include "eckart/core/shape.h"
-#include "eckart/io/checkpoint.h"
 #include "eckart/io/shard_index.h"
 #include "eckart/model/architecture.h"
 #include "eckart/model/logical_tensors.h"
@@ -46,14 +45,13 @@ struct CrossCheckInput {
   const std::vector<LogicalTensor>* tensors = nullptr;
   const StoredList* stored = nullptr;
   const ShardIndex* index = nullptr;
+  /// `match_specs` of the architecture and the tensors, where the caller has it; null: made here.
+  const SpecMatches* matches = nullptr;
 };
 
 /// All differences: errors first, then warnings, then notes. None means that the sources agree.
 /// Time linear in the number of tensors and of lines of the table, expanded.
 std::vector<Difference> cross_check(const CrossCheckInput& input);
-/// The same for an open checkpoint; `tensors` are its logical tensors.
-std::vector<Difference> cross_check(const Architecture& architecture, const Checkpoint& checkpoint,
-                                    const std::vector<LogicalTensor>& tensors);
 
 std::string_view to_string(DifferenceLevel level);
 

@@ -6,9 +6,9 @@
 #include "eckart/model/tensor_names.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace eckart::detail {
@@ -49,10 +49,11 @@ class DifferenceList {
 
   std::vector<Folded> folded_;
   std::vector<Difference> plain_;
-  std::unordered_map<std::string, std::size_t> by_key_;
+  // Ordered: a hostile file can choose names that collide in a hash table.
+  std::map<std::string, std::size_t> by_key_;
 };
 
-/// Differences between the index and the headers.
+/// Differences between the index and the headers. With an architecture `input.matches` is set.
 void compare_index(const CrossCheckInput& input, DifferenceList& list);
 
 }  // namespace eckart::detail

@@ -1,12 +1,12 @@
 #include "eckart/model/logical_tensors.h"
 
+#include "eckart/model/name_positions.h"
 #include "eckart/model/storage_schemes.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <map>
-#include <unordered_map>
 #include <utility>
 
 namespace eckart {
@@ -45,16 +45,14 @@ Belonging find_belonging(const StoredList& stored) {
   belonging.is_side_alone.assign(stored.size(), false);
   const std::vector<NamedSide> sides = named_sides(stored);
   if (sides.empty()) return belonging;
-  std::unordered_map<std::string_view, std::uint32_t> by_name;
-  by_name.reserve(stored.size());
-  for (std::uint32_t i = 0; i < stored.size(); ++i) by_name.emplace(stored[i]->name, i);
+  detail::NamePositions positions(stored);
   for (const NamedSide& side : sides) {
     const std::uint32_t i = side.position;
     for (const std::string& owner_name : side.name.owners) {
-      const auto owner = by_name.find(owner_name);
-      if (owner == by_name.end() || owner->second == i) continue;
-      if (!detail::takes_side(*stored[owner->second], stored[i]->name)) continue;
-      belonging.owned.push_back({owner->second, i});
+      const std::optional<std::uint32_t> owner = positions.find(owner_name);
+      if (!owner || *owner == i) continue;
+      if (!detail::takes_side(*stored[*owner], stored[i]->name)) continue;
+      belonging.owned.push_back({*owner, i});
       belonging.is_owned[i] = true;
       break;
     }

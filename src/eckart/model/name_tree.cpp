@@ -42,15 +42,6 @@ bool path_less(std::string_view a, std::string_view b) {
   return part_less(first_part(a.substr(begin)), first_part(b.substr(begin)));
 }
 
-std::size_t NameTree::KeyHash::operator()(const std::vector<std::uint64_t>& key) const {
-  std::uint64_t hash = 0x9e3779b97f4a7c15;
-  for (const std::uint64_t word : key) {
-    hash = (hash ^ word) * 0xff51afd7ed558ccd;
-    hash ^= hash >> 32;
-  }
-  return static_cast<std::size_t>(hash);
-}
-
 NameTree::NameTree() { path_.emplace_back(); }
 
 void NameTree::add(const NameTreeItem& item) {
@@ -94,18 +85,30 @@ void NameTree::close_last() {
   parent.children.push_back({part, number, node_of(std::move(open))});
 }
 
+// A number is its own id, shifted past the texts'.
+std::uint64_t NameTree::part_id(const NameTreeChild& child) {
+  if (child.number >= 0) return 2 * static_cast<std::uint64_t>(child.number) + 1;
+  return part_ids_.emplace(child.part, 2 * part_ids_.size()).first->second;
+}
+
 std::uint32_t NameTree::node_of(Open&& open) {
-  std::vector<std::uint64_t> key;
-  key.reserve(2 * open.node.children.size() + 1);
-  for (const NameTreeChild& child : open.node.children) {
-    key.push_back(part_ids_.emplace(child.part, part_ids_.size()).first->second);
-    key.push_back(child.node);
-  }
-  key.push_back(open.kind);
   const auto next = static_cast<std::uint32_t>(nodes_.size());
-  const auto [place, is_new] = alike_.emplace(std::move(key), next);
-  if (is_new) nodes_.push_back(std::move(open.node));
-  return place->second;
+  if (open.node.children.empty()) {
+    const auto [place, is_new] = leaves_.emplace(open.kind, next);
+    if (is_new) nodes_.push_back(std::move(open.node));
+    return place->second;
+  }
+  key_.clear();
+  for (const NameTreeChild& child : open.node.children) {
+    key_.push_back(part_id(child));
+    key_.push_back(child.node);
+  }
+  key_.push_back(open.kind);
+  const auto place = alike_.lower_bound(key_);
+  if (place != alike_.end() && place->first == key_) return place->second;
+  alike_.emplace_hint(place, key_, next);
+  nodes_.push_back(std::move(open.node));
+  return next;
 }
 
 void NameTree::finish() {

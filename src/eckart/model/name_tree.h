@@ -5,8 +5,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace eckart::detail {
@@ -41,7 +41,7 @@ struct NameTreeNode {
 };
 
 /// Built from names in path order; holds no more than the distinct subtrees. Whether two subtrees
-/// are alike is decided exactly, in time linear in the number of names.
+/// are alike is decided exactly. Time n log n in the number of names.
 class NameTree {
  public:
   NameTree();
@@ -62,18 +62,19 @@ class NameTree {
     std::uint64_t kind = 0;  // of its own thing, plus 1; 0: it has none
     NameTreeNode node;
   };
-  struct KeyHash {
-    std::size_t operator()(const std::vector<std::uint64_t>& key) const;
-  };
 
   void close_last();
   void sort_for_show(NameTreeNode& node) const;
   std::uint32_t node_of(Open&& open);
+  std::uint64_t part_id(const NameTreeChild& child);
 
   std::vector<NameTreeNode> nodes_;  // closed ones, the root last
   std::vector<Open> path_;           // from the root to the thing added last
-  std::unordered_map<std::string_view, std::uint64_t> part_ids_;
-  std::unordered_map<std::vector<std::uint64_t>, std::uint32_t, KeyHash> alike_;
+  // Ordered: a hostile file can choose names that collide in a hash table.
+  std::map<std::string_view, std::uint64_t> part_ids_;  // of texts
+  std::map<std::uint64_t, std::uint32_t> leaves_;       // nodes without children, by their kinds
+  std::map<std::vector<std::uint64_t>, std::uint32_t> alike_;
+  std::vector<std::uint64_t> key_;
 };
 
 /// Part by part: numbers by value, before texts by their bytes. All names below one path stand

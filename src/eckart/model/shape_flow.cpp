@@ -4,7 +4,7 @@
 #include "eckart/io/findings.h"
 #include "eckart/model/flow_builder.h"
 #include "eckart/model/match_specs.h"
-#include "eckart/model/table_check.h"
+#include "eckart/model/shape_words.h"
 
 #include <algorithm>
 #include <utility>

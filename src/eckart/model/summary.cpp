@@ -1,15 +1,15 @@
 #include "eckart/model/summary.h"
 
-#include "eckart/model/match_specs.h"
 #include "eckart/model/name_tree.h"
 #include "eckart/model/prose.h"
 #include "eckart/model/tensor_names.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <set>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
+#include <tuple>
 #include <utility>
 
 namespace eckart {
@@ -77,7 +77,7 @@ class Summarizer {
   // of modules go into the labels instead of making a level each.
   Rows rows_below(const NameTreeNode& parent, const std::string& path, bool in_group) const {
     Rows rows;
-    std::unordered_map<std::uint32_t, std::vector<Index>> groups;  // of numeric children, by node
+    std::map<std::uint32_t, std::vector<Index>> groups;  // of numeric children, by node
     for (const NameTreeChild& child : parent.children) {
       if (child.number >= 0) groups[child.node].push_back(child.number);
     }
@@ -189,7 +189,7 @@ class Summarizer {
 
 // Why a tensor is not counted; empty for one that is.
 std::string reason_not_counted(const LogicalTensor& tensor, const TensorSpec* spec,
-                               const std::unordered_set<std::string_view>& lines_in_file) {
+                               const std::set<std::string_view>& lines_in_file) {
   if (tensor.kind == TensorKind::buffer) return "a buffer";
   if (tensor.kind == TensorKind::quantization) return "a scale of quantized storage";
   if (spec == nullptr) return {};
@@ -251,17 +251,22 @@ class NotCountedList {
   }
 
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, std::size_t> by_key_;
+  std::map<std::string, std::size_t> by_key_;  // hashes would collide where a file wants it
 };
 
 std::vector<const TensorSpec*> specs_of(const std::vector<LogicalTensor>& tensors,
-                                        const Architecture* architecture) {
+                                        const Architecture* architecture,
+                                        const SpecMatches* matches) {
   std::vector<const TensorSpec*> specs(tensors.size(), nullptr);
   if (architecture == nullptr) return specs;
-  const SpecMatches matches = match_specs(*architecture, tensors);
+  SpecMatches made;
+  if (matches == nullptr) {
+    made = match_specs(*architecture, tensors);
+    matches = &made;
+  }
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (matches.of[i].spec < 0) continue;
-    specs[i] = &architecture->tensors[static_cast<std::size_t>(matches.of[i].spec)];
+    if (matches->of[i].spec < 0) continue;
+    specs[i] = &architecture->tensors[static_cast<std::size_t>(matches->of[i].spec)];
   }
   return specs;
 }
@@ -271,22 +276,27 @@ std::vector<const TensorSpec*> specs_of(const std::vector<LogicalTensor>& tensor
 class KindNumbers {
  public:
   std::uint64_t of(const LogicalTensor& tensor, std::int32_t line) {
-    // The key is kept between calls: half a million tensors have a handful of kinds.
-    key_ = tensor.storage;
-    key_ += ' ';
-    key_ += std::to_string(tensor.bytes);
-    key_ += ' ';
-    key_ += std::to_string(line);
-    for (const Index size : tensor.shape.sizes()) {
-      key_ += ' ';
-      key_ += std::to_string(size);
-    }
-    return kinds_.emplace(key_, kinds_.size()).first->second;
+    return kinds_.emplace(Kind{&tensor, line}, kinds_.size()).first->second;
   }
 
  private:
-  std::string key_;
-  std::unordered_map<std::string, std::uint64_t> kinds_;
+  struct Kind {
+    const LogicalTensor* example = nullptr;
+    std::int32_t line = 0;
+
+    friend bool operator<(const Kind& a, const Kind& b) {
+      const auto numbers = [](const Kind& kind) {
+        return std::tie(kind.line, kind.example->bytes);
+      };
+      if (numbers(a) != numbers(b)) return numbers(a) < numbers(b);
+      const std::vector<Index>& left = a.example->shape.sizes();
+      const std::vector<Index>& right = b.example->shape.sizes();
+      if (left != right) return left < right;
+      return a.example->storage < b.example->storage;
+    }
+  };
+
+  std::map<Kind, std::uint64_t> kinds_;
 };
 
 NameTree tree_of(const std::vector<LogicalTensor>& tensors,
@@ -311,9 +321,10 @@ NameTree tree_of(const std::vector<LogicalTensor>& tensors,
 
 }  // namespace
 
-Summary summarize(const std::vector<LogicalTensor>& tensors, const Architecture* architecture) {
-  const std::vector<const TensorSpec*> specs = specs_of(tensors, architecture);
-  std::unordered_set<std::string_view> lines_in_file;
+Summary summarize(const std::vector<LogicalTensor>& tensors, const Architecture* architecture,
+                  const SpecMatches* matches) {
+  const std::vector<const TensorSpec*> specs = specs_of(tensors, architecture, matches);
+  std::set<std::string_view> lines_in_file;
   const TensorSpec* last = nullptr;
   for (const TensorSpec* spec : specs) {
     if (spec != nullptr && spec != last) lines_in_file.insert(spec->name);

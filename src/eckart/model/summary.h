@@ -4,6 +4,7 @@
 #include "eckart/core/shape.h"
 #include "eckart/model/architecture.h"
 #include "eckart/model/logical_tensors.h"
+#include "eckart/model/match_specs.h"
 
 #include <cstdint>
 #include <string>
@@ -52,8 +53,9 @@ struct Summary {
 /// Folds tensors into a tree. Siblings whose names differ in a number alone and that hold equal
 /// tensors (names, shapes, storage) become one node. With an architecture, tensors stand in the
 /// order of its table with its axis names, and a tied matrix that is stored too, or a layer that
-/// predicts a further token, is not counted. Time linear in the number of tensors.
+/// predicts a further token, is not counted. `matches` are those of the two where the caller
+/// has them; null: made here. Time n log n in the number of tensors.
 Summary summarize(const std::vector<LogicalTensor>& tensors,
-                  const Architecture* architecture = nullptr);
+                  const Architecture* architecture = nullptr, const SpecMatches* matches = nullptr);
 
 }  // namespace eckart

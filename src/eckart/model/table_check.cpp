@@ -5,6 +5,7 @@
 #include "eckart/model/match_specs.h"
 #include "eckart/model/prose.h"
 #include "eckart/model/shape_fit.h"
+#include "eckart/model/shape_words.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +14,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 
 namespace eckart::detail {
@@ -25,20 +25,15 @@ constexpr Index max_places = 1'000'000;
 // Where one line of the table stands in the file: layer and expert, -1 where it has none.
 using Places = std::vector<std::pair<Index, Index>>;
 
-bool is_other_vocabulary(const LogicalTensor& tensor, const TensorSpec& spec) {
-  return tensor.has_shape && spec.shape.rank() == tensor.shape.rank() && spec.shape.rank() > 0 &&
-         spec.shape.name(0) == "vocab" && spec.shape.size(0) != tensor.shape.size(0);
-}
-
 class TableCheck {
  public:
-  TableCheck(const Architecture& architecture, const std::vector<LogicalTensor>& tensors,
-             DifferenceList& list)
-      : arch_(architecture),
-        tensors_(tensors),
+  TableCheck(const CrossCheckInput& input, DifferenceList& list)
+      : arch_(*input.architecture),
+        tensors_(*input.tensors),
         list_(list),
-        matches_(match_specs(architecture, tensors)),
-        seen_(architecture.tensors.size()) {}
+        matches_(*input.matches),
+        seen_(arch_.tensors.size()),
+        has_repeats_(arch_.tensors.size(), false) {}
 
   void run() {
     if (!matches_anything()) return;
@@ -66,6 +61,7 @@ class TableCheck {
 
   bool matches_anything();
   void collect();
+  bool is_repeated(const SpecMatch& match) const;
   void check_matched(std::size_t i);
   void check_shape(std::size_t i);
   void check_tied(std::size_t i);
@@ -80,11 +76,12 @@ class TableCheck {
   const Architecture& arch_;
   const std::vector<LogicalTensor>& tensors_;
   DifferenceList& list_;
-  SpecMatches matches_;
-  std::vector<Places> seen_;                    // one entry a line of the table
-  std::vector<FoundShape> found_;               // the first shape of each line
-  std::unordered_set<std::string_view> names_;  // of the table's lines that are in the file
-  std::vector<std::string_view> layer_stems_;   // what stands before a layer's number
+  const SpecMatches& matches_;
+  std::vector<Places> seen_;                   // one entry a line of the table
+  std::vector<bool> has_repeats_;              // a place of the line is taken twice
+  std::vector<FoundShape> found_;              // the first shape of each line
+  std::set<std::string_view> names_;           // of the table's lines that are in the file
+  std::vector<std::string_view> layer_stems_;  // what stands before a layer's number
   std::set<Index> missing_layers_;
   LayerGroup beyond_;
   LayerGroup predictor_;
@@ -128,17 +125,26 @@ void TableCheck::collect() {
   }
   found_ = found_shapes(arch_, tensors_, matches_);
   for (std::size_t spec = 0; spec < seen_.size(); ++spec) {
-    std::sort(seen_[spec].begin(), seen_[spec].end());
-    if (!seen_[spec].empty()) names_.insert(arch_.tensors[spec].name);
+    Places& places = seen_[spec];
+    // Names in natural order give the places in theirs.
+    if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
+    has_repeats_[spec] = std::adjacent_find(places.begin(), places.end()) != places.end();
+    if (!places.empty()) names_.insert(arch_.tensors[spec].name);
   }
+}
+
+bool TableCheck::is_repeated(const SpecMatch& match) const {
+  const auto spec = static_cast<std::size_t>(match.spec);
+  if (!has_repeats_[spec]) return false;
+  const auto [first, last] = std::equal_range(seen_[spec].begin(), seen_[spec].end(),
+                                              std::make_pair(match.layer, match.expert));
+  return last - first > 1;
 }
 
 void TableCheck::check_matched(std::size_t i) {
   const SpecMatch& match = matches_.of[i];
-  const Places& places = seen_[static_cast<std::size_t>(match.spec)];
-  const auto [first, last] =
-      std::equal_range(places.begin(), places.end(), std::make_pair(match.layer, match.expert));
-  if (last - first > 1 && (match.lacks_prefix || match.adds_prefix || match.is_old_name)) {
+  const bool has_other_name = match.lacks_prefix || match.adds_prefix || match.is_old_name;
+  if (has_other_name && is_repeated(match)) {
     list_.add({.level = DifferenceLevel::warning,
                .kind = "stored_twice",
                .name = tensors_[i].name,
@@ -251,7 +257,11 @@ void TableCheck::check_missing_layers() {
   for (std::size_t spec = 0; spec < seen_.size(); ++spec) {
     if (arch_.tensors[spec].is_extra) continue;
     wanted.insert(arch_.tensors[spec].layers.begin(), arch_.tensors[spec].layers.end());
-    for (const auto& [layer, expert] : seen_[spec]) present.insert(layer);
+    Index last = -1;
+    for (const auto& [layer, expert] : seen_[spec]) {
+      if (layer != last) present.insert(layer);
+      last = layer;
+    }
   }
   std::set_difference(wanted.begin(), wanted.end(), present.begin(), present.end(),
                       std::inserter(missing_layers_, missing_layers_.end()));
@@ -284,7 +294,7 @@ void TableCheck::check_missing(std::size_t spec_index) {
     const Index end = has_expert ? spec.n_experts : 0;
     for (Index expert = has_expert ? 0 : -1; expert < end; ++expert) {
       const std::pair<Index, Index> place(layer, expert);
-      next = std::lower_bound(next, places.end(), place);
+      while (next != places.end() && *next < place) ++next;
       if (next == places.end() || *next != place) add_missing(spec, layer, expert);
     }
   }
@@ -344,58 +354,8 @@ void TableCheck::note_names() {
 
 }  // namespace
 
-void compare_table(const Architecture& architecture, const std::vector<LogicalTensor>& tensors,
-                   DifferenceList& list) {
-  TableCheck(architecture, tensors, list).run();
-}
-
-std::vector<FoundShape> found_shapes(const Architecture& architecture,
-                                     const std::vector<LogicalTensor>& tensors,
-                                     const SpecMatches& matches) {
-  std::vector<bool> has_shape(architecture.tensors.size(), false);
-  std::vector<FoundShape> found;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const SpecMatch& match = matches.of[i];
-    if (match.spec < 0 || !match.is_in_table || !tensors[i].has_shape) continue;
-    const auto spec = static_cast<std::size_t>(match.spec);
-    if (has_shape[spec]) continue;
-    has_shape[spec] = true;
-    // In the table's order of axes, where storage has another.
-    const TensorSpec& line = architecture.tensors[spec];
-    found.push_back({&line, has_shape_of(tensors[i], line) ? line.shape : tensors[i].shape});
-  }
-  return found;
-}
-
-ShapeWords shape_words(const Architecture& architecture, const LogicalTensor& tensor,
-                       const TensorSpec& spec, const std::vector<FoundShape>& others) {
-  ShapeWords words;
-  words.expected = to_string(spec.shape);
-  if (!tensor.has_shape) {
-    words.found = grouped_digits(tensor.shape.count()) + " values (" + tensor.storage + ')';
-    words.expected = grouped_digits(spec.shape.count()) + ", " + words.expected;
-    return words;
-  }
-  words.found = sizes_to_string(tensor.shape);
-  const FoundShape found = {&spec, tensor.shape};
-  const std::string origin = axis_origin(architecture, found);
-  if (!origin.empty()) words.expected += ", where " + origin;
-  words.hint = fit_in_words(architecture, found, others);
-  constexpr Index padding = 64;  // rows that fill a vocabulary up to what kernels like
-  if (is_other_vocabulary(tensor, spec) && !words.hint.empty() &&
-      tensor.shape.size(0) > architecture.n_vocab && tensor.shape.size(0) % padding == 0) {
-    words.hint += "; rows beyond the tokenizer's are padding to a multiple of 64";
-  }
-  return words;
-}
-
-bool has_shape_of(const LogicalTensor& tensor, const TensorSpec& spec) {
-  if (!tensor.has_shape) return tensor.shape.count() == spec.shape.count();
-  if (same_sizes(tensor.shape, spec.shape)) return true;
-  if (tensor.storage != "MXFP4" || tensor.shape.rank() < 2) return false;
-  std::vector<Index> sizes = tensor.shape.sizes();
-  std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
-  return sizes == spec.shape.sizes();
+void compare_table(const CrossCheckInput& input, DifferenceList& list) {
+  TableCheck(input, list).run();
 }
 
 }  // namespace eckart::detail

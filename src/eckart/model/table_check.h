@@ -1,36 +1,11 @@
 // The headers against the table that config.json implies. Included by the library alone.
 #pragma once
 
-#include "eckart/model/architecture.h"
 #include "eckart/model/difference_list.h"
-#include "eckart/model/logical_tensors.h"
-#include "eckart/model/match_specs.h"
-#include "eckart/model/shape_fit.h"
-
-#include <string>
-#include <vector>
 
 namespace eckart::detail {
 
-void compare_table(const Architecture& architecture, const std::vector<LogicalTensor>& tensors,
-                   DifferenceList& list);
-
-/// Whether a tensor has the shape of a line: of a flattened one only the count is known, and MXFP4
-/// stores its matrices output first, whatever the line says.
-bool has_shape_of(const LogicalTensor& tensor, const TensorSpec& spec);
-
-/// The first shape that the file has for each line of the table that it has.
-std::vector<FoundShape> found_shapes(const Architecture& architecture,
-                                     const std::vector<LogicalTensor>& tensors,
-                                     const SpecMatches& matches);
-
-/// A shape that contradicts the table, in words.
-struct ShapeWords {
-  std::string found;     // `4096x2048`
-  std::string expected;  // `2048x2048 (heads, d_model), where heads is n_heads 32 x d_head 64`
-  std::string hint;      // what would fit; empty where nothing is known
-};
-ShapeWords shape_words(const Architecture& architecture, const LogicalTensor& tensor,
-                       const TensorSpec& spec, const std::vector<FoundShape>& others);
+/// `input` has an architecture, tensors and their matches.
+void compare_table(const CrossCheckInput& input, DifferenceList& list);
 
 }  // namespace eckart::detail
