@@ -108,6 +108,26 @@ TEST(Tensor, MovingTakesTheElementsAndLeavesNothing) {
   EXPECT_TRUE(has_elements(to.view(), {5}));
 }
 
+TEST(Tensor, WhatWasMovedFromIsEmptyWhateverIsDoneWithIt) {
+  auto from = Tensor<int>::matrix({{1, 2}, {3, 4}}).named({"row", "column"});
+  const Tensor<int> to = std::move(from);
+  // NOLINTBEGIN(bugprone-use-after-move)
+  EXPECT_EQ(from.shape(), Shape{0});
+  EXPECT_EQ(from.rank(), 1);
+  EXPECT_EQ(from.size(0), 0);
+  EXPECT_EQ(from.view().count(), 0);
+  EXPECT_EQ(from.named({"token"}).shape(), Shape({0}, {"token"}));
+  EXPECT_EQ(std::move(from).reshaped({0, 3}).shape(), Shape({0, 3}));
+  EXPECT_THROW(from.at(0), ShapeError);
+  // NOLINTEND(bugprone-use-after-move)
+
+  Tensor<int> scalar(Shape{}, 7);
+  const Tensor<int> taken = std::move(scalar);
+  EXPECT_EQ(taken.shape(), Shape{});
+  EXPECT_EQ(taken(), 7);
+  EXPECT_EQ(scalar.count(), 0);  // NOLINT(bugprone-use-after-move)
+}
+
 TEST(Tensor, AssigningToItselfChangesNothing) {
   auto tensor = Tensor<int>::matrix({{1, 2}, {3, 4}});
   Tensor<int>& same = tensor;
@@ -177,7 +197,7 @@ TEST(Tensor, AFailedReshapeOfAMovedTensorLosesNothing) {
 TEST(Tensor, MoreBytesThanAnAddressHoldsAreAnError) {
   EXPECT_EQ(thrown_by<ShapeError>(
                 [] { Tensor<double>::uninitialized(Shape({Index{1} << 61}, {"token"})); }),
-            "tensor: 2305843009213693952 (token) of 8-byte elements takes 18446744073.709553 GB, "
+            "tensor: 2305843009213693952 (token) of 8-byte elements takes 18.4 EB, "
             "which this machine can't give");
 }
 
@@ -187,7 +207,7 @@ TEST(Tensor, MoreMemoryThanThereIsIsAnError) {
   EXPECT_EQ(thrown_by<ShapeError>([] {
               Tensor<float>::uninitialized(Shape{Index{1} << 22, Index{1} << 23});
             }),
-            "tensor: 4194304x8388608 of 4-byte elements takes 140737.488355 GB, which this machine "
+            "tensor: 4194304x8388608 of 4-byte elements takes 140.7 TB, which this machine "
             "can't give");
 }
 

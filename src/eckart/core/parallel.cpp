@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -49,9 +51,13 @@ class Pool {
  public:
   // Where the system gives fewer threads than wanted, those work alone: the pieces stay the same.
   explicit Pool(int helpers) : helpers_(helpers) {
+    // Room for all of them first: an exception that left the constructor with a thread running
+    // would end the program.
+    threads_.reserve(static_cast<std::size_t>(helpers));
     try {
       for (int i = 0; i < helpers; ++i) threads_.emplace_back([this] { serve(); });
     } catch (const std::system_error&) {
+    } catch (const std::bad_alloc&) {
     }
   }
 

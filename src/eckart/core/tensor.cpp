@@ -1,6 +1,8 @@
 #include "eckart/core/tensor.h"
 
+#include <array>
 #include <cstdint>
+#include <cstdio>
 #include <new>
 
 namespace eckart::detail {
@@ -8,6 +10,15 @@ namespace {
 
 // A cache line, and one 512-bit register.
 constexpr std::size_t alignment = 64;
+
+std::string size_text(double bytes) {
+  constexpr std::array<const char*, 8> units = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1000 && unit + 1 < units.size(); ++unit) bytes /= 1000;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.*f %s", unit == 0 ? 0 : 1, bytes, units[unit]);
+  return text.data();
+}
 
 }  // namespace
 
@@ -21,15 +32,19 @@ void* allocate_elements(const Shape& shape, std::size_t element_bytes) {
                                   : ::operator new (bytes == 0 ? alignment : bytes,
                                                     std::align_val_t{alignment}, std::nothrow);
   if (elements == nullptr) {
-    const double gigabytes =
-        static_cast<double>(shape.count()) * static_cast<double>(element_bytes) / 1e9;
+    const double wanted = static_cast<double>(shape.count()) * static_cast<double>(element_bytes);
     throw_shape_error("tensor: " + to_string(shape) + " of " + std::to_string(element_bytes) +
-                      "-byte elements takes " + std::to_string(gigabytes) +
-                      " GB, which this machine can't give");
+                      "-byte elements takes " + size_text(wanted) +
+                      ", which this machine can't give");
   }
   return elements;
 }
 
 void free_elements(void* elements) { ::operator delete (elements, std::align_val_t{alignment}); }
+
+const Shape& taken_shape() {
+  static const Shape shape{0};
+  return shape;
+}
 
 }  // namespace eckart::detail

@@ -23,10 +23,13 @@ namespace detail {
 /// naming `shape` and the bytes it would take, when the machine can't give them.
 void* allocate_elements(const Shape& shape, std::size_t element_bytes);
 void free_elements(void* elements);
+/// The shape of a tensor that was moved from: one axis of size 0.
+const Shape& taken_shape();
 
 }  // namespace detail
 
-/// Elements of type T (trivially copyable) in row-major order. Moving is free, copying copies.
+/// Elements of type T (trivially copyable) in row-major order. Moving is free and leaves an empty
+/// tensor of shape 0, copying copies.
 template <class T>
 class Tensor {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>);
@@ -61,14 +64,9 @@ class Tensor {
     }
   }
   Tensor(const Tensor& other) : Tensor(other.view()) {}
-  Tensor(Tensor&& other) noexcept
-      : shape_(std::exchange(other.shape_, Shape{0})), elements_(std::move(other.elements_)) {}
+  Tensor(Tensor&& other) noexcept = default;
   Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
-  Tensor& operator=(Tensor&& other) noexcept {
-    shape_ = std::exchange(other.shape_, Shape{0});
-    elements_ = std::move(other.elements_);
-    return *this;
-  }
+  Tensor& operator=(Tensor&& other) noexcept = default;
   ~Tensor() = default;
 
   /// A vector of these elements.
@@ -98,14 +96,14 @@ class Tensor {
 
   T* data() { return elements_.get(); }
   const T* data() const { return elements_.get(); }
-  const Shape& shape() const { return shape_; }
-  Index rank() const { return shape_.rank(); }
-  Index count() const { return shape_.count(); }
-  Index size(Index axis) const { return shape_.size(axis); }
-  Index size(std::string_view name) const { return shape_.size(name); }
+  const Shape& shape() const { return is_taken() ? detail::taken_shape() : shape_; }
+  Index rank() const { return shape().rank(); }
+  Index count() const { return shape().count(); }
+  Index size(Index axis) const { return shape().size(axis); }
+  Index size(std::string_view name) const { return shape().size(name); }
 
-  TensorView<T> view() { return TensorView<T>(data(), shape_); }
-  TensorView<const T> view() const { return TensorView<const T>(data(), shape_); }
+  TensorView<T> view() { return TensorView<T>(data(), shape()); }
+  TensorView<const T> view() const { return TensorView<const T>(data(), shape()); }
   // NOLINTNEXTLINE(google-explicit-constructor): every operation takes views
   operator TensorView<T>() { return view(); }
   // NOLINTNEXTLINE(google-explicit-constructor)
@@ -135,12 +133,12 @@ class Tensor {
     return Tensor(*this).named(std::move(names));
   }
   Tensor named(std::vector<std::string> names) && {
-    shape_ = shape_.named(std::move(names));
+    shape_ = shape().named(std::move(names));
     return std::move(*this);
   }
   /// The same elements under another shape. Throws ShapeError when the counts differ.
   Tensor reshaped(Shape shape) && {
-    shape_ = detail::reshaped(shape_, detail::row_major_strides(shape_), shape).shape;
+    shape_ = detail::reshaped(this->shape(), detail::row_major_strides(this->shape()), shape).shape;
     return std::move(*this);
   }
   Tensor reshaped(Shape shape) const& { return Tensor(*this).reshaped(std::move(shape)); }
@@ -152,6 +150,10 @@ class Tensor {
   };
 
   explicit Tensor(Unset) {}
+
+  // Moving leaves a scalar's shape and no element, since any other shape would have to be
+  // allocated, and a move must not fail.
+  bool is_taken() const { return elements_ == nullptr && shape_.rank() == 0; }
 
   template <class... Positions>
   Index offset(Positions... positions) const {
