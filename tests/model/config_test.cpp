@@ -116,24 +116,25 @@ TEST(Config, AValueOfTheWrongKindIsNamed) {
 
 TEST(Config, AKeyThatStandsTwiceIsAnErrorWithItsByte) {
   EXPECT_EQ(message_of(R"({"a": 1, "a": 2})"),
-            "config.json: byte 11: the key \"a\" stands twice, but each key has one value");
+            "config.json: byte 9: the key \"a\" stands twice, but each key has one value");
   try {
     parsed(R"({"a": 1, "a": 2})");
     FAIL();
   } catch (const FormatError& error) {
-    EXPECT_EQ(error.offset(), 11U);
+    EXPECT_EQ(error.offset(), 9U);
     EXPECT_EQ(error.path(), "config.json");
   }
   EXPECT_NO_THROW(parsed(R"({"a": {"b": 1}, "c": {"b": 1}})"));
 }
 
 TEST(Config, WhatIsNoJsonObjectIsAnErrorWithItsByte) {
-  EXPECT_EQ(
-      message_of(""),
-      "config.json: byte 0: the text stops being JSON there, but a config is one JSON object");
+  EXPECT_EQ(message_of(""),
+            "config.json: byte 0: unexpected end of input; expected '[', '{', or a literal, but a "
+            "config is one JSON object");
   EXPECT_EQ(
       message_of(R"({"a": 1,)"),
-      "config.json: byte 8: the text stops being JSON there, but a config is one JSON object");
+      "config.json: byte 8: unexpected end of input; expected string literal, but a config is "
+      "one JSON object");
   EXPECT_EQ(message_of("[1]"),
             "config.json: byte 0: it begins with a list, but a config is one JSON object");
   EXPECT_EQ(message_of("7"),
@@ -141,6 +142,31 @@ TEST(Config, WhatIsNoJsonObjectIsAnErrorWithItsByte) {
   EXPECT_THROW(parsed("{} {}"), FormatError);
   EXPECT_THROW(parsed("{\"a\": NaN}"), FormatError);
   EXPECT_THROW(parsed("{\"\xff\": 1}"), FormatError);
+}
+
+TEST(Config, IsStrictJson) {
+  EXPECT_EQ(message_of("\xEF\xBB\xBF{}"),
+            "config.json: byte 0: a byte order mark, which JSON does not have, but a config is one "
+            "JSON object");
+  EXPECT_EQ(message_of(std::string("{\"a\": 1}\0garbage", 16)),
+            "config.json: byte 8: a NUL byte, but a config is one JSON object");
+  EXPECT_NE(message_of("{\"a\": tru}").find("byte 9: "), std::string::npos);
+  EXPECT_NE(message_of("{\"a\": \"\xff\"}").find("byte 7: not UTF-8"), std::string::npos);
+}
+
+TEST(Config, NumbersOfEveryWidthAreRead) {
+  const Config config = parsed(
+      R"({"max": 9223372036854775807, "above": 9223372036854775808, "least": -9223372036854775808,
+          "below": -9223372036854775809, "small": 1.5e-3, "zero": -0})");
+  EXPECT_EQ(config.number({"max"}), 9223372036854775807.0);
+  EXPECT_EQ(config.number({"above"}), 9223372036854775808.0);
+  EXPECT_EQ(config.number({"least"}), -9223372036854775808.0);
+  EXPECT_EQ(config.number({"below"}), -9223372036854775809.0);
+  EXPECT_EQ(config.number({"small"}), 1.5e-3);
+  EXPECT_EQ(config.size({"zero"}), 0);
+  EXPECT_EQ(thrown_by<FormatError>([&] { config.size({"above"}); }),
+            "config.json: above is 9223372036854775808, but a size is a whole number from 0 to "
+            "2^40");
 }
 
 TEST(Config, ControlCharactersOfAFileDoNotReachTheMessage) {

@@ -2,15 +2,15 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
+#include "eckart/io/json_events.h"
 #include "eckart/io/mapped_file.h"
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <map>
+#include <system_error>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 namespace eckart {
 namespace detail {
@@ -45,35 +45,6 @@ constexpr std::size_t max_depth = 64;
 constexpr std::size_t max_values = 1'000'000;
 constexpr Index max_size = Index{1} << 40;
 
-// Reads characters and tells how many were read.
-class CountingIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  CountingIterator(const char* at, const char** furthest) : at_(at), furthest_(furthest) {}
-
-  reference operator*() const { return *at_; }
-  CountingIterator& operator++() {
-    *furthest_ = ++at_;
-    return *this;
-  }
-  CountingIterator operator++(int) {
-    CountingIterator before = *this;
-    ++*this;
-    return before;
-  }
-  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
-  bool operator!=(const CountingIterator& other) const { return at_ != other.at_; }
-
- private:
-  const char* at_;
-  const char** furthest_;
-};
-
 std::string in_quotes(std::string_view text) { return '"' + printable(text, 60) + '"'; }
 
 std::string shown(const ConfigValue& value) {
@@ -96,56 +67,70 @@ std::string shown(const ConfigValue& value) {
   return {};
 }
 
-// Builds the values from the parser's events. Every event returns false to stop at an error.
-class Builder {
- public:
-  explicit Builder(const char* const* furthest, const char* begin)
-      : furthest_(furthest), begin_(begin) {}
+// A number as the parser read it: whole where 63 bits hold it.
+ConfigValue number_of(const JsonScalar& scalar) {
+  const char* const begin = scalar.text.data();
+  const char* const end = begin + scalar.text.size();
+  Index integer = 0;
+  if (const auto read = std::from_chars(begin, end, integer);
+      read.ec == std::errc() && read.ptr == end) {
+    return {.kind = Kind::integer, .integer = integer};
+  }
+  double number = 0;
+  std::from_chars(begin, end, number);
+  return {.kind = Kind::number, .number = number, .text = std::string(scalar.text)};
+}
 
-  bool null() { return add({}); }
-  bool boolean(bool value) { return add({.kind = Kind::boolean, .boolean = value}); }
-  bool number_integer(std::int64_t value) { return add({.kind = Kind::integer, .integer = value}); }
-  bool number_unsigned(std::uint64_t value) {
-    if (value <= static_cast<std::uint64_t>(INT64_MAX)) {
-      return number_integer(static_cast<std::int64_t>(value));
+ConfigValue value_of(const JsonScalar& scalar) {
+  switch (scalar.kind) {
+    case JsonKind::null:
+      return {};
+    case JsonKind::boolean:
+      return {.kind = Kind::boolean, .boolean = scalar.text == "true"};
+    case JsonKind::string:
+      return {.kind = Kind::text, .text = std::string(scalar.text)};
+    default:
+      return number_of(scalar);
+  }
+}
+
+// Builds the values from the parser's events.
+class Builder : public JsonHandler {
+ public:
+  bool open(JsonKind kind, std::uint64_t at) override {
+    if (open_.size() >= max_depth) {
+      return fail(at, "it nests deeper than 64 levels, but a config is flatter than that");
     }
-    return number_float(static_cast<double>(value), std::to_string(value));
-  }
-  bool number_float(double value, const std::string& digits) {
-    return add({.kind = Kind::number, .number = value, .text = digits});
-  }
-  bool string(std::string& value) { return add({.kind = Kind::text, .text = std::move(value)}); }
-  bool binary(std::vector<std::uint8_t>&) { return fail("binary data stands there"); }
-  bool start_object(std::size_t) {
+    if (kind == JsonKind::array) {
+      ConfigValue* const list = place({.kind = Kind::list}, at);
+      if (list != nullptr) open_.push_back({.list = list});
+      return list != nullptr;
+    }
     auto object = std::make_shared<ConfigValues>();
-    if (open_.empty() && !root_) {
+    if (open_.empty()) {
       root_ = object;
-      open_.push_back({.object = object.get()});
-      return true;
+    } else if (place({.kind = Kind::object, .object = object}, at) == nullptr) {
+      return false;
     }
-    return push({.kind = Kind::object, .object = object}, {.object = object.get()});
-  }
-  bool key(std::string& name) {
-    key_ = std::move(name);
-    if (open_.back().object->entries.contains(key_)) {
-      return fail("the key " + in_quotes(key_) + " stands twice, but each key has one value");
-    }
+    open_.push_back({.object = object.get()});
     return true;
   }
-  bool end_object() { return close(); }
-  bool start_array(std::size_t) { return push({.kind = Kind::list}, {}); }
-  bool end_array() { return close(); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) {
-    if (error_.empty()) {
-      offset_ = position == 0 ? 0 : position - 1;
-      error_ = "the text stops being JSON there, but a config is one JSON object";
-    }
-    return false;
+  bool close(std::uint64_t /*end*/) override {
+    open_.pop_back();
+    return true;
+  }
+  bool key(std::string_view name, JsonPlace place) override {
+    key_ = name;
+    if (!open_.back().object->entries.contains(key_)) return true;
+    return fail(place.begin,
+                "the key " + in_quotes(key_) + " stands twice, but each key has one value");
+  }
+  bool scalar(const JsonScalar& value, JsonPlace where) override {
+    return place(value_of(value), where.begin) != nullptr;
   }
 
   std::shared_ptr<const ConfigValues> root() const { return root_; }
-  const std::string& error() const { return error_; }
-  std::uint64_t offset() const { return offset_; }
+  const std::optional<JsonError>& error() const { return error_; }
 
  private:
   struct Open {
@@ -155,13 +140,13 @@ class Builder {
 
   // Where a value goes; it stays in place while its container is open, because a list grows only
   // after its last element is closed.
-  ConfigValue* place(ConfigValue value) {
+  ConfigValue* place(ConfigValue value, std::uint64_t at) {
     if (++n_values_ > max_values) {
-      fail("it holds more than 1,000,000 values, but a config is smaller than that");
+      fail(at, "it holds more than 1,000,000 values, but a config is smaller than that");
       return nullptr;
     }
     if (open_.empty()) {
-      fail("it begins with " + shown(value) + ", but a config is one JSON object");
+      fail(at, "it begins with " + shown(value) + ", but a config is one JSON object");
       return nullptr;
     }
     if (open_.back().object != nullptr) {
@@ -170,35 +155,16 @@ class Builder {
     open_.back().list->list.push_back(std::move(value));
     return &open_.back().list->list.back();
   }
-  bool add(ConfigValue value) { return place(std::move(value)) != nullptr; }
-  bool push(ConfigValue value, Open open) {
-    if (open_.size() >= max_depth) {
-      return fail("it nests deeper than 64 levels, but a config is flatter than that");
-    }
-    ConfigValue* placed = place(std::move(value));
-    if (placed == nullptr) return false;
-    if (open.object == nullptr) open.list = placed;
-    open_.push_back(open);
-    return true;
-  }
-  bool close() {
-    open_.pop_back();
-    return true;
-  }
-  bool fail(const std::string& error) {
-    offset_ = *furthest_ == begin_ ? 0 : static_cast<std::uint64_t>(*furthest_ - begin_ - 1);
-    error_ = error;
+  bool fail(std::uint64_t at, std::string message) {
+    error_ = JsonError{at, std::move(message)};
     return false;
   }
 
-  const char* const* furthest_;
-  const char* begin_;
   std::shared_ptr<ConfigValues> root_;
   std::vector<Open> open_;
   std::string key_;
   std::size_t n_values_ = 0;
-  std::string error_;
-  std::uint64_t offset_ = 0;
+  std::optional<JsonError> error_;
 };
 
 struct Found {
@@ -332,15 +298,15 @@ Config parse_config(std::string_view json, const std::string& source) {
                        source + ": it is " + std::to_string(json.size()) +
                            " bytes long, but a config has at most 16 MiB");
   }
-  const char* furthest = json.data();
-  Builder builder(&furthest, json.data());
-  const bool is_read =
-      nlohmann::json::sax_parse(CountingIterator(json.data(), &furthest),
-                                CountingIterator(json.data() + json.size(), &furthest), &builder);
-  if (!is_read) {
-    throw_format_error(
-        source, builder.offset(),
-        source + ": byte " + std::to_string(builder.offset()) + ": " + builder.error());
+  Builder builder;
+  // One level more than the builder takes: which levels a config has is its rule.
+  std::optional<JsonError> error =
+      read_json_events(json, builder, {.max_depth = static_cast<int>(max_depth) + 1});
+  if (error) error->message += ", but a config is one JSON object";
+  if (!error) error = builder.error();
+  if (error) {
+    throw_format_error(source, error->at,
+                       source + ": byte " + std::to_string(error->at) + ": " + error->message);
   }
   return Config(source, builder.root());
 }
