@@ -2,7 +2,9 @@
 
 #include "eckart/core/errors.h"
 
+#include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -10,6 +12,20 @@
 #include "tests/io/scratch_folder.h"
 #include "tests/io/zip_builder.h"
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool is_sanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool is_sanitized = true;
+#else
+constexpr bool is_sanitized = false;
+#endif
+#else
+constexpr bool is_sanitized = false;
+#endif
 
 namespace eckart {
 namespace {
@@ -154,6 +170,62 @@ TEST(Npz, RawBytesOfAMemberAreReadAsTheDtypeAskedFor) {
             (folder / "x.npz").string() +
                 ": tensor w: the elements are raw bytes (descr <V2), whose meaning is not stated\n"
                 "  hint: ml_dtypes saves bfloat16 so; read it with NpyOptions::reinterpret = BF16");
+}
+
+TEST(Npz, DeflatedElementsAreTheSameInPlaceAndConverted) {
+  constexpr std::size_t n = 50'000;  // several pieces of 64 KiB
+  std::string matrix = npy(6);
+  matrix.replace(matrix.find("False, 'shape': (6,), }"), 26, "True, 'shape': (2, 3), }  ");
+  const ScratchFolder folder;
+  put(folder / "x.npz",
+      zip_archive({zip_member("long.npy", npy(n), true), zip_member("by_columns.npy", matrix, true),
+                   zip_member("none.npy", npy(0), true)}));
+  const NpzFile npz = open_npz(folder / "x.npz");
+  const Tensor<float> floats = npz.load<float>("long");
+  const Tensor<double> doubles = npz.load<double>("long");
+  ASSERT_EQ(floats.shape(), Shape{n});
+  ASSERT_EQ(doubles.shape(), Shape{n});
+  for (std::size_t i = 0; i < n; ++i) {
+    ASSERT_EQ(floats.data()[i], static_cast<float>(i));
+    ASSERT_EQ(doubles.data()[i], static_cast<double>(i));
+  }
+  EXPECT_EQ(elements(npz.load<float>("by_columns")), (std::vector<float>{0, 2, 4, 1, 3, 5}));
+  EXPECT_EQ(npz.load<float>("none").count(), 0);
+}
+
+TEST(Npz, AnArrayThatTheMachineHasNoMemoryForIsAnErrorWithItsPath) {
+  if (is_sanitized) GTEST_SKIP() << "a sanitizer takes more addresses than any limit leaves";
+  std::string zeros = npy(0);
+  zeros.replace(zeros.find("(0,)"), 13, "(8388608,), }");
+  zeros.append(std::size_t{32} << 20, '\0');
+  const ScratchFolder folder;
+  put(folder / "x.npz", zip_archive({zip_member("w.npy", zeros, true)}));
+  const NpzFile npz = open_npz(folder / "x.npz", {.max_ratio = 1100});
+  const std::string expected =
+      (folder / "x.npz").string() +
+      ": tensor w: the member inflates to 33554560 bytes, but this machine has not the memory to "
+      "load it";
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + (8 << 20);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &low), 0);
+  const std::string in_place = error_of<FileError>([&] { npz.load<float>("w"); });
+  const std::string converted = error_of<FileError>([&] { npz.load<double>("w"); });
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(in_place, expected);
+  EXPECT_EQ(converted, expected);
+}
+
+TEST(Npz, AnErrorShowsAPathWholeAndWithoutControlCharacters) {
+  const ScratchFolder folder;
+  const std::string name = std::string(200, 'x') + "\x1b.npz";
+  put(folder / name, zip_archive({zip_member("w.npy", npy(1))}));
+  EXPECT_EQ(error_of<ArgumentError>([&] { open_npz(folder / name).load<float>("v"); }),
+            "npz: " + (folder / std::string(200, 'x')).string() +
+                "\\x1B.npz has no array \"v\"\n  hint: it has w");
 }
 
 TEST(NpzDirectory, WhatIsNoArchiveIsSaidSo) {
@@ -309,6 +381,21 @@ TEST(NpzMember, ANameThatStandsTwiceIsRefused) {
             "which one they take");
 }
 
+TEST(NpzMember, OfSeveralWithOneNameTheFirstIsNoRepeat) {
+  std::vector<ZipMember> members;
+  for (const char* const name : {"b", "a", "b", "c", "a", "b"}) {
+    members.push_back(zip_member(name + ".npy"s, npy(1)));
+  }
+  const Read result = read(zip_archive(members));
+  EXPECT_EQ(result.names, (std::vector<std::string>{"b", "a", "c"}));
+  std::string repeats;
+  for (std::size_t at = 0; (at = result.findings.find("npz_duplicate (", at)) != std::string::npos;
+       ++at) {
+    repeats += result.findings[at + 15];
+  }
+  EXPECT_EQ(repeats, "bab");
+}
+
 TEST(NpzMember, EncryptionLinksAndOtherMethodsAreRefused) {
   for (const int bit : {0, 6, 13}) {
     EXPECT_EQ(
@@ -420,6 +507,27 @@ TEST(NpzMember, MembersThatShareBytesAreRefused) {
   EXPECT_EQ(result.findings,
             "error npz_overlap (b) [179,346): the member begins at byte 179, but the one before it "
             "ends at byte 346");
+  EXPECT_TRUE(result.names.empty());
+}
+
+TEST(NpzMember, MembersThatShareBytesAreRefusedBesideABrokenOneToo) {
+  const ZipMember broken = zip_member("../x.npy", npy(1));
+  ZipMember inner = zip_member("b.npy", npy(1));
+  inner.central.crc = inner.local.crc ^= 1;  // would be found, were the member read
+  const std::string inside = zip_parts({inner}).members;
+  const ZipMember outer = zip_member("a.npy", npy(4) + inside);
+  const ZipParts first_parts = zip_parts({broken, outer});
+  inner.local_begin = static_cast<std::uint32_t>(first_parts.members.size() - inside.size());
+  const ZipParts all = zip_parts({broken, outer, inner});
+  const Read result = read(first_parts.members + all.directory +
+                           end_record(3, all.directory.size(), first_parts.members.size()));
+  // The broken member takes 30 + 8 + 132 bytes, the one behind it begins 170 later than alone.
+  EXPECT_EQ(
+      result.findings,
+      "error npz_name (../x) [516,570): the member's name \"../x.npy\" leaves its folder, but "
+      "it must be a plain path inside the archive\n"
+      "error npz_overlap (b) [349,516): the member begins at byte 349, but the one before it "
+      "ends at byte 516");
   EXPECT_TRUE(result.names.empty());
 }
 
@@ -553,6 +661,26 @@ TEST(NpzMember, ARatioThatFillsTheMemoryIsRefusedAboveOneMebibyte) {
   small.replace(small.find("(0,)"), 12, "(200000,), }");
   small.append(800'000, '\0');
   EXPECT_EQ(found_in({zip_member("w.npy", small, true)}), "");
+}
+
+TEST(NpzMember, ManySmallMembersMayNotFillTheMemoryEither) {
+  std::string small = npy(0);
+  small.replace(small.find("(0,)"), 12, "(200000,), }");
+  small.append(800'000, '\0');
+  const ZipMember a = zip_member("a.npy", small, true);
+  const std::string archive = zip_archive({a, zip_member("b.npy", small, true)});
+  const std::size_t begin = 2 * 35 + a.data.size();
+  const Read result = read(archive);
+  EXPECT_EQ(result.findings,
+            "error npz_ratio (b) [" + std::to_string(begin) + "," +
+                std::to_string(begin + a.data.size()) +
+                "): the members up to this one inflate from an archive of " +
+                std::to_string(archive.size()) +
+                " bytes to 1600256, but more than 200 to 1 is refused above 1 MiB, since it may be "
+                "made to fill the memory | if you trust the archive, save its arrays again with "
+                "np.savez");
+  EXPECT_EQ(result.names, std::vector<std::string>{"a"});
+  EXPECT_EQ(read(archive, true, {.max_ratio = 1100}).findings, "");
 }
 
 TEST(NpzMember, AllMembersTogetherHaveALimitToo) {

@@ -5,6 +5,8 @@
 #include "eckart/io/zip.h"
 
 #include <algorithm>
+#include <new>
+#include <span>
 #include <utility>
 
 namespace eckart {
@@ -14,6 +16,7 @@ constexpr std::uint64_t max_deflate_ratio = 1032;  // 258 bytes from two bits
 constexpr std::uint64_t ratio_free_bytes = std::uint64_t{1} << 20;
 constexpr std::size_t listed_names = 20;
 constexpr std::string_view npy_ending = ".npy";
+constexpr const char* ratio_hint = "if you trust the archive, save its arrays again with np.savez";
 
 bool is_array(const ZipEntry& entry) { return entry.name.ends_with(npy_ending); }
 
@@ -49,17 +52,25 @@ class MemberReader {
     }
     if (bytes > ratio_free_bytes &&
         static_cast<double>(bytes) > limits_.max_ratio * static_cast<double>(compressed)) {
-      return fail(entry, "npz_ratio",
-                  facts + "more than " + std::to_string(static_cast<int>(limits_.max_ratio)) +
-                      " to 1 is refused above 1 MiB, since it may be made to fill the memory",
-                  "if you trust the archive, save its arrays again with np.savez");
+      return fail(entry, "npz_ratio", facts + ratio_rule(), ratio_hint);
     }
     if (bytes > limits_.max_total_bytes - total_) {
       return fail(entry, "npz_size",
                   "the members up to this one inflate to more than " +
                       std::to_string(limits_.max_total_bytes) + " bytes, which is the limit");
     }
-    total_ += bytes;
+    // Many small members, each below the bound of one, are a bomb too.
+    const std::uint64_t total = total_ + bytes;
+    if (total > ratio_free_bytes &&
+        static_cast<double>(total) >
+            limits_.max_ratio * static_cast<double>(source_.bytes.size())) {
+      return fail(entry, "npz_ratio",
+                  "the members up to this one inflate from an archive of " +
+                      std::to_string(source_.bytes.size()) + " bytes to " + std::to_string(total) +
+                      ", but " + ratio_rule(),
+                  ratio_hint);
+    }
+    total_ = total;
     return true;
   }
 
@@ -107,6 +118,11 @@ class MemberReader {
   }
 
  private:
+  std::string ratio_rule() const {
+    return "more than " + std::to_string(static_cast<int>(limits_.max_ratio)) +
+           " to 1 is refused above 1 MiB, since it may be made to fill the memory";
+  }
+
   bool fail(const ZipEntry& entry, const std::string& rule, const std::string& message,
             const std::string& hint = {}) {
     Finding finding = zip_finding(source_, entry, rule, message);
@@ -126,6 +142,65 @@ class MemberReader {
   Findings& findings_;
   std::uint64_t total_ = 0;
 };
+
+template <class T>
+struct Elements {
+  Tensor<T> tensor;
+  std::optional<ZipFault> fault;
+};
+
+// Hands the bytes of a member behind its .npy header to `sink`.
+template <class Sink>
+std::optional<ZipFault> read_data(const ZipSource& source, const NpzMember& member,
+                                  const Sink& sink) {
+  std::uint64_t to_skip = member.header.data_begin;
+  return read_zip_content(
+      source, content_of(member), member.bytes, [&](std::span<const std::byte> piece) {
+        const std::uint64_t skipped = std::min<std::uint64_t>(to_skip, piece.size());
+        to_skip -= skipped;
+        sink(piece.subspan(skipped));
+      });
+}
+
+// The elements of a member, whose bytes are in memory once: in the archive where they are stored,
+// in the result where they are inflated and the result has the same bytes, else in between.
+template <class T>
+Elements<T> read_elements(const ZipSource& source, const NpzMember& member, Dtype dtype) {
+  const NpyHeader& header = member.header;
+  const std::uint64_t data_bytes =
+      static_cast<std::uint64_t>(header.shape.count()) * header.element_bytes;
+  if (!member.deflated) {
+    if (auto fault = read_data(source, member, [](auto) {})) return {{}, std::move(fault)};
+    const auto data = source.bytes.subspan(member.data_begin + header.data_begin, data_bytes);
+    return {convert_npy<T>(header, dtype, data), {}};
+  }
+  const bool is_row_major = !header.fortran_order || header.shape.rank() < 2;
+  if (dtype == (sizeof(T) == sizeof(float) ? Dtype::f32 : Dtype::f64) && !header.big_endian &&
+      is_row_major) {
+    Tensor<T> tensor = Tensor<T>::uninitialized(header.shape);
+    const auto room = std::as_writable_bytes(std::span(tensor.data(), data_bytes / sizeof(T)));
+    std::uint64_t filled = 0;
+    auto fault = read_data(source, member, [&](std::span<const std::byte> piece) {
+      const auto n = std::min<std::uint64_t>(piece.size(), room.size() - filled);
+      std::copy_n(piece.begin(), n, room.begin() + static_cast<std::ptrdiff_t>(filled));
+      filled += n;
+    });
+    return {std::move(tensor), std::move(fault)};
+  }
+  std::vector<std::byte> data;
+  data.reserve(member.bytes - header.data_begin);
+  auto fault = read_data(source, member, [&](std::span<const std::byte> piece) {
+    data.insert(data.end(), piece.begin(), piece.end());
+  });
+  if (fault) return {{}, std::move(fault)};
+  return {convert_npy<T>(header, dtype, std::span(data).first(data_bytes)), {}};
+}
+
+[[noreturn]] void throw_no_memory(const ZipSource& source, const NpzMember& member) {
+  throw_file_error(source.path, printable_path(source.path) + ": tensor " + printable(member.name) +
+                                    ": the member inflates to " + std::to_string(member.bytes) +
+                                    " bytes, but this machine has not the memory to load it");
+}
 
 }  // namespace
 
@@ -190,8 +265,9 @@ const NpzMember& NpzFile::require(std::string_view name) const {
   if (members_.size() > listed_names) {
     names += " and " + std::to_string(members_.size() - listed_names) + " more";
   }
-  throw_argument_error("npz: " + printable(path()) + " has no array \"" + printable(name) + "\"",
-                       names.empty() ? "it has none at all" : "it has " + names);
+  throw_argument_error(
+      "npz: " + printable_path(path()) + " has no array \"" + printable(name) + "\"",
+      names.empty() ? "it has none at all" : "it has " + names);
 }
 
 template <class T>
@@ -205,25 +281,23 @@ Tensor<T> NpzFile::load(std::string_view name, const NpyOptions& options) const 
   where.end = member.data_begin + member.compressed_bytes;
   const std::optional<Dtype> dtype = npy_element_dtype(member.header, options, where, findings);
   throw_first_error(findings);
-
   const ZipSource source{file_.bytes(), path()};
-  std::vector<std::byte> inflated;
-  if (member.deflated) inflated.reserve(member.bytes);
-  const auto fault = read_zip_content(source, content_of(member), member.bytes, [&](auto piece) {
-    if (member.deflated) inflated.insert(inflated.end(), piece.begin(), piece.end());
-  });
-  if (fault) {
-    where.rule = fault->rule;
-    where.message = fault->message;
+  Elements<T> elements = [&] {
+    try {
+      return read_elements<T>(source, member, *dtype);
+    } catch (const std::bad_alloc&) {
+      throw_no_memory(source, member);
+    } catch (const ShapeError&) {  // a tensor says so when it gets no memory
+      throw_no_memory(source, member);
+    }
+  }();
+  if (elements.fault) {
+    where.rule = elements.fault->rule;
+    where.message = elements.fault->message;
     findings.add(where);
     throw_first_error(findings);
   }
-  const std::span<const std::byte> bytes =
-      member.deflated ? std::span<const std::byte>(inflated)
-                      : file_.bytes().subspan(member.data_begin, member.bytes);
-  const std::uint64_t data_bytes =
-      static_cast<std::uint64_t>(member.header.shape.count()) * member.header.element_bytes;
-  return convert_npy<T>(member.header, *dtype, bytes.subspan(member.header.data_begin, data_bytes));
+  return std::move(elements.tensor);
 }
 
 template Tensor<float> NpzFile::load<float>(std::string_view, const NpyOptions&) const;

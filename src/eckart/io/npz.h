@@ -31,7 +31,8 @@ struct NpzLimits {
   std::uint64_t max_member_bytes = std::uint64_t{1} << 36;
   /// Inflated bytes of all members together.
   std::uint64_t max_total_bytes = std::uint64_t{1} << 38;
-  /// Inflated over compressed size of a member larger than 1 MiB. Deflate can't exceed 1032.
+  /// Inflated over compressed size of a member larger than 1 MiB, and of all members together over
+  /// the archive. Deflate can't exceed 1032.
   double max_ratio = 200;
 };
 
@@ -51,8 +52,8 @@ class NpzFile {
   const std::vector<NpzMember>& members() const { return members_; }
   /// One array as float or double, as `load_npy` does. Throws ArgumentError, listing the names,
   /// when there is none of that name; FormatError when its bytes break a rule, its CRC-32 differs
-  /// or its elements are no numbers. Memory: the result, and the inflated bytes where the member is
-  /// deflated.
+  /// or its elements are no numbers; FileError when there is not the memory for it. Memory: the
+  /// result, and the inflated bytes where a deflated member's elements are not those of the result.
   template <class T>
   Tensor<T> load(std::string_view name, const NpyOptions& options = {}) const;
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <numeric>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 
 namespace eckart {
@@ -66,14 +65,15 @@ class EntryChecker {
   EntryChecker(const ZipSource& source, std::uint64_t directory_begin, Findings& findings)
       : source_(source), bytes_(source.bytes.first(directory_begin)), findings_(findings) {}
 
-  bool check(ZipEntry& entry) {
+  // `is_repeat`: an entry before it has the same name.
+  bool check(ZipEntry& entry, bool is_repeat) {
     const std::string fault = name_fault(entry.name);
     if (!fault.empty()) {
       return fail(entry, "npz_name",
                   "the member's name \"" + printable(entry.name) + "\" " + fault +
                       ", but it must be a plain path inside the archive");
     }
-    if (!names_.insert(entry.name).second) {
+    if (is_repeat) {
       return fail(entry, "npz_duplicate",
                   "two members have this name, and readers differ in which "
                   "one they take");
@@ -198,12 +198,32 @@ class EntryChecker {
   const ZipSource& source_;
   std::span<const std::byte> bytes_;  // up to the directory
   Findings& findings_;
-  std::unordered_set<std::string> names_;
+};
+
+// Which entries have the name of one before them. Sorted, not hashed: a hostile archive can choose
+// names that collide.
+std::vector<bool> repeated_names(const std::vector<ZipEntry>& entries) {
+  std::vector<std::size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const int compared = entries[a].name.compare(entries[b].name);
+    return compared != 0 ? compared < 0 : a < b;
+  });
+  std::vector<bool> is_repeat(entries.size(), false);
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    is_repeat[order[i]] = entries[order[i]].name == entries[order[i - 1]].name;
+  }
+  return is_repeat;
+}
+
+struct Extent {
+  std::uint64_t directory_begin = 0;
+  bool is_complete = false;  // the entries are all that the directory has
 };
 
 // Members that share bytes are how an archive of 40 kB unpacks to 5 GB.
 bool check_overlaps(const ZipSource& source, const std::vector<ZipEntry>& entries,
-                    std::uint64_t directory_begin, Findings& findings) {
+                    const Extent& extent, Findings& findings) {
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -212,6 +232,8 @@ bool check_overlaps(const ZipSource& source, const std::vector<ZipEntry>& entrie
   bool sound = true;
   std::uint64_t end = 0;
   const auto warn_gap = [&](std::uint64_t begin) {
+    // Without the members that have errors of their own there are gaps that mean nothing.
+    if (!extent.is_complete) return;
     findings.add({Severity::warning,
                   source.path,
                   {},
@@ -237,7 +259,7 @@ bool check_overlaps(const ZipSource& source, const std::vector<ZipEntry>& entrie
     }
     end = std::max(end, entry.end);
   }
-  if (end < directory_begin) warn_gap(directory_begin);
+  if (end < extent.directory_begin) warn_gap(extent.directory_begin);
   return sound;
 }
 
@@ -259,17 +281,15 @@ Finding zip_finding(const ZipSource& source, const ZipEntry& entry, std::string 
 std::vector<ZipEntry> check_zip_entries(const ZipSource& source, ZipDirectory directory,
                                         Findings& findings) {
   EntryChecker checker(source, directory.begin, findings);
-  const std::size_t n_entries = directory.entries.size();
   std::vector<ZipEntry>& entries = directory.entries;
+  const std::vector<bool> is_repeat = repeated_names(entries);
   std::vector<ZipEntry> sound;
-  sound.reserve(n_entries);
-  for (ZipEntry& entry : entries) {
-    if (checker.check(entry)) sound.push_back(std::move(entry));
+  sound.reserve(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (checker.check(entries[i], is_repeat[i])) sound.push_back(std::move(entries[i]));
   }
-  // Without the members that have errors of their own there are gaps that mean nothing.
-  if (sound.size() == n_entries && !check_overlaps(source, sound, directory.begin, findings)) {
-    sound.clear();
-  }
+  const Extent extent{directory.begin, sound.size() == entries.size()};
+  if (!check_overlaps(source, sound, extent, findings)) sound.clear();
   return sound;
 }
 
