@@ -381,6 +381,16 @@ TEST(Safetensors, NoBytesMayFollowTheLastTensor) {
   EXPECT_EQ(rules("{}", 1), Lines{"error file_length"});
 }
 
+TEST(Safetensors, ATruncatedFileHoldsTheTensorsThatAreStillWhole) {
+  const ReadFile file =
+      read_file(file_of(in_quotes("{'a':{'dtype':'U8','shape':[4],'data_offsets':[0,4]},"
+                                  "'b':{'dtype':'U8','shape':[4],'data_offsets':[4,8]}}"),
+                        7));
+  ASSERT_EQ(file.header.tensors.size(), 1U);
+  EXPECT_EQ(file.header.tensors[0].name, "a");
+  EXPECT_EQ(file.findings.errors(), 1U);
+}
+
 TEST(Safetensors, ATruncatedFileSaysHowManyBytesAreMissing) {
   EXPECT_EQ(
       check("{'a':{'dtype':'U8','shape':[4],'data_offsets':[0,4]}}", 1),
@@ -533,6 +543,21 @@ TEST(OpenSafetensors, GivesBytesInPlaceAndTensorsByName) {
   ASSERT_EQ(bytes.size(), sizeof value);
   EXPECT_EQ(std::memcmp(bytes.data(), &value, sizeof value), 0);
   EXPECT_EQ(open.find("a"), &open.tensors()[0]);
+}
+
+TEST(OpenSafetensors, BytesOfATensorThatReachBeyondTheFileAreRefused) {
+  const ScratchFolder folder;
+  const std::string path = (folder / "x.safetensors").string();
+  put(path, file_of(in_quotes("{'a':{'dtype':'U8','shape':[4],'data_offsets':[0,4]}}"), 4));
+  const SafetensorsFile open = open_safetensors(path);
+  StoredTensor tensor = *open.find("a");  // 8 bytes, the header's 53, and its own 4
+  EXPECT_EQ(open.bytes(tensor).size(), 4U);
+  tensor.end = 66;
+  EXPECT_EQ(thrown_by<ArgumentError>([&] { (void)open.bytes(tensor); }),
+            "bytes: tensor a is said to be at bytes 61 to 66, but " + path +
+                " has 65 bytes\n  hint: take it from `tensors` or `find` of this file");
+  tensor.end = 60;
+  EXPECT_THROW((void)open.bytes(tensor), ArgumentError);
 }
 
 TEST(OpenSafetensors, ThrowsTheFirstErrorWithFileTensorAndHint) {

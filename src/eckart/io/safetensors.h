@@ -47,7 +47,7 @@ enum class Strictness { check, read };
 
 /// Reads the header of `file` and checks every rule of the format. What breaks a rule goes to
 /// `findings`, also when reading goes on. Returns what could be read; `tensors` holds only entries
-/// that are sound by themselves, and none when the header is no header.
+/// that are sound by themselves and lie in the file, and none when the header is no header.
 /// Memory: about three times the header's bytes at most.
 SafetensorsHeader read_safetensors_header(const MappedFile& file, Strictness strictness,
                                           Findings& findings);
@@ -71,7 +71,8 @@ class SafetensorsFile {
   const StoredTensor* find(std::string_view name) const;
   /// Positions in `tensors` in the order of the names' bytes.
   const std::vector<std::uint32_t>& by_name() const { return by_name_; }
-  /// The bytes of a tensor of this file, in place.
+  /// The bytes of a tensor of this file, in place. Throws ArgumentError when they would reach
+  /// beyond the file, as those of another file's tensor may.
   std::span<const std::byte> bytes(const StoredTensor& tensor) const;
 
  private:

@@ -1,3 +1,4 @@
+#include "eckart/core/errors.h"
 #include "eckart/io/safetensors.h"
 #include "eckart/io/safetensors_entries.h"
 #include "eckart/io/safetensors_rules.h"
@@ -5,7 +6,6 @@
 #include "eckart/io/validate.h"
 
 #include <algorithm>
-#include <cassert>
 #include <numeric>
 #include <utility>
 
@@ -109,25 +109,28 @@ void check_start(std::string_view json, const HeaderReading& reading) {
                           "older readers refuse"});
 }
 
-// The sound entries in `order`, with offsets from the start of the file.
+// The sound entries in `order` that are in the file, with offsets from its start.
 std::vector<StoredTensor> sound_tensors(HeaderEntries& entries,
                                         const std::vector<std::uint32_t>& order,
-                                        std::uint64_t data_begin) {
+                                        const DataRegion& region) {
+  const std::uint64_t data_bytes = region.file_size - region.data_begin;
+  const auto is_kept = [&](std::size_t i) {
+    return entries.facts[i].is_sound && entries.tensors[i].end <= data_bytes;
+  };
   const bool in_order = std::is_sorted(order.begin(), order.end());
-  const bool all_sound = std::all_of(entries.facts.begin(), entries.facts.end(),
-                                     [](const auto& facts) { return facts.is_sound; });
+  const bool all_kept = std::all_of(order.begin(), order.end(), is_kept);
   std::vector<StoredTensor> tensors;
-  if (in_order && all_sound) {
+  if (in_order && all_kept) {
     tensors = std::move(entries.tensors);
   } else {
     tensors.reserve(order.size());
     for (const std::uint32_t i : order) {
-      if (entries.facts[i].is_sound) tensors.push_back(std::move(entries.tensors[i]));
+      if (is_kept(i)) tensors.push_back(std::move(entries.tensors[i]));
     }
   }
   for (StoredTensor& tensor : tensors) {
-    tensor.begin += data_begin;
-    tensor.end += data_begin;
+    tensor.begin += region.data_begin;
+    tensor.end += region.data_begin;
   }
   return tensors;
 }
@@ -156,9 +159,10 @@ SafetensorsHeader read_safetensors_header(std::span<const std::byte> file, const
   check_start(*json, reading);
   check_names(entries, reading);
   const std::vector<std::uint32_t> order = by_offset(entries.tensors);
-  check_layout(entries, order, {header.data_begin, file.size()}, reading);
+  const DataRegion region{header.data_begin, file.size()};
+  check_layout(entries, order, region, reading);
   if (strictness == Strictness::check) check_habits(entries, header.data_begin, reading);
-  header.tensors = sound_tensors(entries, order, header.data_begin);
+  header.tensors = sound_tensors(entries, order, region);
   header.metadata = std::move(entries.metadata);
   return header;
 }
@@ -192,7 +196,13 @@ const StoredTensor* SafetensorsFile::find(std::string_view name) const {
 }
 
 std::span<const std::byte> SafetensorsFile::bytes(const StoredTensor& tensor) const {
-  assert(tensor.begin <= tensor.end && tensor.end <= file_.size());
+  if (tensor.begin > tensor.end || tensor.end > file_.size()) {
+    throw_argument_error(
+        fmt::format("bytes: tensor {} is said to be at bytes {} to {}, but {} has {} bytes",
+                    printable(tensor.name), tensor.begin, tensor.end, printable_path(path()),
+                    file_.size()),
+        "take it from `tensors` or `find` of this file");
+  }
   return file_.bytes().subspan(tensor.begin, tensor.bytes());
 }
 
