@@ -481,5 +481,18 @@ TEST(AtomicFile, AReadOnlyFileSystemIsNamed) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(AtomicFile, AnErrorShowsAPathWholeAndWithoutControlCharacters) {
+  const ScratchFolder folder;
+  const std::string name = std::string(210, 'x');
+  std::filesystem::create_directory(folder / (name + "\x1b[31m"));
+  const std::string shown = (folder / name).string() + "\\x1B[31m";
+  EXPECT_EQ(
+      error_of([&] { AtomicFile file(folder / (name + "\x1b[31m")); }),
+      "save: " + shown + " can't be written, because it is a folder\n  hint: add a file name");
+  EXPECT_EQ(error_of([&] { AtomicFile file(folder / "\x1b[32m" / "x"); }),
+            "save: " + (folder / "\\x1B[32m" / "x").string() + " can't be written, because " +
+                (folder / "\\x1B[32m").string() + " does not exist\n  hint: make the folder first");
+}
+
 }  // namespace
 }  // namespace eckart

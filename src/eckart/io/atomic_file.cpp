@@ -1,6 +1,7 @@
 #include "eckart/io/atomic_file.h"
 
 #include "eckart/core/errors.h"
+#include "eckart/io/findings.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -68,9 +69,11 @@ std::string hint_for(int error) {
   }
 }
 
+std::string shown(const fs::path& path) { return printable_path(path.string()); }
+
 [[noreturn]] void refuse(const fs::path& asked, const std::string& why,
                          const std::string& hint = {}) {
-  throw_file_error(asked.string(), "save: " + asked.string() + " can't be written, " + why, hint);
+  throw_file_error(asked.string(), "save: " + shown(asked) + " can't be written, " + why, hint);
 }
 
 fs::path folder_of(const fs::path& file) {
@@ -170,8 +173,7 @@ void AtomicFile::open_temporary() {
     } else if (errno == ENOENT || errno == ENOTDIR) {
       std::error_code unknown;
       const bool stands = fs::exists(folder, unknown);
-      refuse(asked_,
-             "because " + folder.string() + (stands ? " is not a folder" : " does not exist"),
+      refuse(asked_, "because " + shown(folder) + (stands ? " is not a folder" : " does not exist"),
              stands ? "" : "make the folder first");
     } else if (errno != EEXIST) {
       fail(errno, {});
@@ -267,7 +269,7 @@ void AtomicFile::commit() {
   close(folder_descriptor);
   if (result != 0 && error != EINVAL && error != EROFS) {  // EINVAL: no such thing as a sync here
     throw_file_error(asked_.string(),
-                     "save: " + asked_.string() + " is written, but its folder can't be synced, " +
+                     "save: " + shown(asked_) + " is written, but its folder can't be synced, " +
                          in_words(error) + ": after a power failure it may be gone");
   }
 }

@@ -189,7 +189,8 @@ void refuse_other_layout(const std::filesystem::path& folder, bool indexed) {
   std::error_code unknown;
   if (!std::filesystem::exists(folder / other, unknown)) return;
   throw_file_error(folder.string(),
-                   "save: " + folder.string() + " holds " + std::string(other) + ", but " +
+                   "save: " + printable_path(folder.string()) + " holds " + std::string(other) +
+                       ", but " +
                        (indexed ? "a checkpoint of several shards" : "a checkpoint of one file") +
                        " is to be written there, and readers would take the old one",
                    "remove the old checkpoint, or choose another folder");
