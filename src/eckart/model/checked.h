@@ -18,6 +18,17 @@ namespace eckart {
                        ": the result is more than 2^63 - 1, but counts are 63-bit whole numbers");
 }
 
+/// The most tokens, sequences and the like that are counted with.
+inline constexpr Index max_tokens = Index{1} << 40;
+
+/// Throws ArgumentError unless `value` is from `least` to `max_tokens`. `name` says whose it is:
+/// `count: context`.
+inline void check_range(std::string_view name, Index value, Index least) {
+  if (value >= least && value <= max_tokens) return;
+  throw_argument_error(std::string(name) + " is " + std::to_string(value) + ", but must be from " +
+                       std::to_string(least) + " to 2^40");
+}
+
 /// The product of factors, each at least 0; 1 of none. Throws ArgumentError, naming `quantity`,
 /// when it overflows.
 inline Index checked_product(std::initializer_list<Index> factors, std::string_view quantity) {

@@ -12,7 +12,6 @@ namespace eckart {
 namespace {
 
 constexpr std::size_t n_components = 8;
-constexpr Index max_tokens = Index{1} << 40;
 
 bool is_input_table(const TensorSpec& spec) {
   return spec.role == Role::token_embedding || spec.role == Role::position_embedding ||
@@ -37,13 +36,6 @@ Index causal_pairs(Index context, Index window) {
 
 Index attention_macs_per_pair(const Architecture& arch) {
   return checked_product({arch.n_heads, arch.d_head + arch.d_head_v}, "attention's MACs");
-}
-
-void check_range(std::string_view name, Index value, Index least) {
-  if (value < least || value > max_tokens) {
-    throw_argument_error("count: " + std::string(name) + " is " + std::to_string(value) +
-                         ", but must be from " + std::to_string(least) + " to 2^40");
-  }
 }
 
 FlopCount to_flops(const Architecture& arch, const MacCount& macs, Index context) {
@@ -204,9 +196,9 @@ MacCount count_macs(const Architecture& arch, Index context, Index batch) {
 }
 
 Count count(const Architecture& arch, const CountOptions& options) {
-  check_range("context", options.context, 0);
-  check_range("batch", options.batch, 1);
-  check_range("the LoRA rank", options.lora_rank, 0);
+  check_range("count: context", options.context, 0);
+  check_range("count: batch", options.batch, 1);
+  check_range("count: the LoRA rank", options.lora_rank, 0);
   Count count;
   count.context = options.context == 0 ? arch.context : options.context;
   count.batch = options.batch;

@@ -3,25 +3,12 @@
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
 #include "eckart/model/checked.h"
+#include "eckart/model/tensor_names.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace eckart {
 namespace {
-
-// `model.layers.3.mlp.up_proj.weight`: a part of the name is a number.
-bool is_in_a_layer(std::string_view name) {
-  std::size_t begin = 0;
-  while (begin <= name.size()) {
-    const std::size_t end = std::min(name.find('.', begin), name.size());
-    const std::string_view part = name.substr(begin, end - begin);
-    if (!part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos)
-      return true;
-    begin = end + 1;
-  }
-  return false;
-}
 
 Index lora_parameters(const LogicalTensor& tensor, Index rank) {
   const Index d_out = tensor.shape.size(-2);
@@ -43,13 +30,17 @@ TensorCount count_tensors(const std::vector<LogicalTensor>& tensors, Index lora_
                          ", but must be at least 1");
   }
   TensorCount count{.lora_rank = lora_rank};
+  NameTemplate name;
   for (const LogicalTensor& tensor : tensors) {
     if (tensor.kind != TensorKind::parameter) continue;
     count.parameters = checked_sum({count.parameters, tensor.parameters}, "the parameters");
     count.weights_bytes =
         checked_sum({count.weights_bytes, static_cast<Index>(tensor.bytes)}, "the weights' bytes");
     const bool is_matrix = tensor.has_shape && tensor.shape.rank() >= 2 && tensor.shape.count() > 0;
-    if (!is_matrix || !is_in_a_layer(tensor.name)) continue;
+    if (!is_matrix) continue;
+    // `model.layers.3.mlp.up_proj.weight`: what stands in a layer has a number in its name.
+    read_name_template(tensor.name, name);
+    if (name.numbers.empty()) continue;
     count.layer_matrix_parameters += tensor.parameters;
     if (lora_rank > 0) {
       count.lora_parameters = checked_sum(

@@ -10,15 +10,6 @@
 namespace eckart {
 namespace {
 
-constexpr Index most_looked_at = Index{1} << 40;
-
-void check_range(std::string_view name, Index value, Index least) {
-  if (value < least || value > most_looked_at) {
-    throw_argument_error("fit: " + std::string(name) + " is " + std::to_string(value) +
-                         ", but must be from " + std::to_string(least) + " to 2^40");
-  }
-}
-
 // What every point needs to know, worked out once. Sums are saturated: they are only compared with
 // the memory, and what is beyond 63 bits fits nowhere.
 class Memory {
@@ -73,7 +64,7 @@ class Memory {
 // does.
 Index largest(const std::function<bool(Index)>& holds) {
   Index below = 0;
-  Index above = most_looked_at + 1;
+  Index above = max_tokens + 1;
   while (above - below > 1) {
     const Index middle = below + (above - below) / 2;
     (holds(middle) ? below : above) = middle;
@@ -92,8 +83,8 @@ std::optional<Dtype> narrower_that_fits(const Memory& memory, Index weights_byte
 void note_context(const Architecture& arch, const Fit& fit, std::vector<std::string>& notes) {
   if (!fit.longest_context || fit.longest_context->context <= arch.context) return;
   const Index context = fit.longest_context->context;
-  const std::string reach = context == most_looked_at ? "any context, here up to 2^40 tokens,"
-                                                      : std::to_string(context) + " tokens";
+  const std::string reach = context == max_tokens ? "any context, here up to 2^40 tokens,"
+                                                  : std::to_string(context) + " tokens";
   notes.push_back("the memory holds " + reach + " but the model was made for " +
                   std::to_string(arch.context));
 }
@@ -105,9 +96,9 @@ Fit fit(const Architecture& arch, const FitOptions& options) {
     throw_argument_error("fit: the memory is " + std::to_string(options.bytes) +
                          " bytes, but must be at least 1");
   }
-  check_range("context", options.context, 0);
-  check_range("batch", options.batch, 1);
-  check_range("tokens_at_once", options.tokens_at_once, 1);
+  check_range("fit: context", options.context, 0);
+  check_range("fit: batch", options.batch, 1);
+  check_range("fit: tokens_at_once", options.tokens_at_once, 1);
   const Memory memory(arch, options);
   Fit fit;
   fit.available_bytes = options.bytes;

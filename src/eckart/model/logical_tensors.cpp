@@ -1,5 +1,6 @@
 #include "eckart/model/logical_tensors.h"
 
+#include "eckart/core/parallel.h"
 #include "eckart/model/name_positions.h"
 #include "eckart/model/storage_schemes.h"
 
@@ -77,15 +78,39 @@ LogicalTensor as_stored(const StoredTensor& stored, std::uint32_t position) {
   return tensor;
 }
 
-void add_sides(LogicalTensor& tensor, const StoredList& stored, const Ownership* first,
-               const Ownership* last) {
-  for (const Ownership* owned = first; owned != last; ++owned) {
+// The tensor whose values stand at `position`.
+LogicalTensor logical_tensor(const StoredList& stored, std::uint32_t position,
+                             const Belonging& belonging,
+                             const std::optional<Quantization>& quantization) {
+  LogicalTensor tensor = as_stored(*stored[position], position);
+  const auto [first, last] =
+      std::equal_range(belonging.owned.begin(), belonging.owned.end(), Ownership{position, 0},
+                       [](const Ownership& a, const Ownership& b) { return a.owner < b.owner; });
+  StoredList sides;
+  for (auto owned = first; owned != last; ++owned) {
     const StoredTensor& side = *stored[owned->side];
+    sides.push_back(&side);
     tensor.sides.push_back(owned->side);
     tensor.bytes += side.bytes();
     tensor.side_bytes += side.bytes();
     tensor.side_elements += side.shape.count();
   }
+  if (std::optional<detail::Unpacked> unpacked =
+          detail::unpack(*stored[position], sides, quantization)) {
+    tensor.name = std::move(unpacked->name);
+    tensor.shape = std::move(unpacked->shape);
+    tensor.has_shape = unpacked->has_shape;
+    tensor.storage = std::move(unpacked->storage);
+    tensor.parameters = tensor.shape.count();
+    tensor.is_quantized = true;
+  } else if (belonging.is_side_alone[position]) {
+    tensor.kind = TensorKind::quantization;
+    tensor.parameters = 0;
+  } else if (is_buffer(*stored[position])) {
+    tensor.kind = TensorKind::buffer;
+    tensor.parameters = 0;
+  }
+  return tensor;
 }
 
 bool ends_with_any(std::string_view name, std::initializer_list<std::string_view> suffixes) {
@@ -125,35 +150,18 @@ bool is_buffer(const StoredTensor& tensor) {
 std::vector<LogicalTensor> logical_tensors(const StoredList& stored,
                                            const std::optional<Quantization>& quantization) {
   const Belonging belonging = find_belonging(stored);
-  std::vector<LogicalTensor> tensors;
-  tensors.reserve(stored.size() - belonging.owned.size());
-  const Ownership* owned = belonging.owned.data();
-  const Ownership* const end = owned + belonging.owned.size();
-  StoredList sides;
+  std::vector<std::uint32_t> values;  // positions of the parts that hold values
+  values.reserve(stored.size() - belonging.owned.size());
   for (std::uint32_t i = 0; i < stored.size(); ++i) {
-    const Ownership* const first = owned;
-    while (owned != end && owned->owner == i) ++owned;
-    if (belonging.is_owned[i]) continue;
-    LogicalTensor& tensor = tensors.emplace_back(as_stored(*stored[i], i));
-    add_sides(tensor, stored, first, owned);
-    sides.clear();
-    for (const Ownership* side = first; side != owned; ++side) sides.push_back(stored[side->side]);
-    if (std::optional<detail::Unpacked> unpacked =
-            detail::unpack(*stored[i], sides, quantization)) {
-      tensor.name = std::move(unpacked->name);
-      tensor.shape = std::move(unpacked->shape);
-      tensor.has_shape = unpacked->has_shape;
-      tensor.storage = std::move(unpacked->storage);
-      tensor.parameters = tensor.shape.count();
-      tensor.is_quantized = true;
-    } else if (belonging.is_side_alone[i]) {
-      tensor.kind = TensorKind::quantization;
-      tensor.parameters = 0;
-    } else if (is_buffer(*stored[i])) {
-      tensor.kind = TensorKind::buffer;
-      tensor.parameters = 0;
-    }
+    if (!belonging.is_owned[i]) values.push_back(i);
   }
+  std::vector<LogicalTensor> tensors(values.size());
+  constexpr Index grain = 8192;  // of half a million tensors
+  parallel_for(static_cast<Index>(values.size()), grain, [&](Index begin, Index end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      tensors[i] = logical_tensor(stored, values[i], belonging, quantization);
+    }
+  });
   return tensors;
 }
 

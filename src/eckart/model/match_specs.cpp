@@ -1,5 +1,6 @@
 #include "eckart/model/match_specs.h"
 
+#include "eckart/core/parallel.h"
 #include "eckart/model/tensor_names.h"
 
 #include <algorithm>
@@ -29,13 +30,14 @@ class Matcher {
     add_all(&Matcher::add_old, architecture.base_prefix);
   }
 
-  SpecMatch find(std::string_view name) {
-    read_name_template(name, wanted_);
-    const auto candidates = by_template_.find(wanted_.text);
+  /// `parts` is what is reused between calls.
+  SpecMatch find(std::string_view name, NameTemplate& parts) const {
+    read_name_template(name, parts);
+    const auto candidates = by_template_.find(parts.text);
     SpecMatch best;
     if (candidates == by_template_.end()) return best;
     for (const Candidate& candidate : candidates->second) {
-      const std::optional<SpecMatch> match = fill(candidate, wanted_.numbers);
+      const std::optional<SpecMatch> match = fill(candidate, parts.numbers);
       if (!match || (best.spec >= 0 && !match->is_in_table)) continue;
       best = *match;
       if (best.is_in_table) break;
@@ -133,8 +135,8 @@ class Matcher {
   }
 
   const std::vector<TensorSpec>& specs_;
+  // Only the table's own names are put in, so that a file can't make them collide.
   std::unordered_map<std::string, std::vector<Candidate>> by_template_;
-  NameTemplate wanted_;  // of the name that is looked for
 };
 
 // What stands before the token embedding's name in some name of the list.
@@ -164,23 +166,28 @@ std::string find_foreign_prefix(const Architecture& architecture,
 
 SpecMatches match_specs(const Architecture& architecture,
                         const std::vector<std::string_view>& names) {
-  Matcher matcher(architecture);
+  const Matcher matcher(architecture);
   SpecMatches matches;
-  matches.of.reserve(names.size());
-  bool has_embedding = false;
-  for (const std::string_view name : names) {
-    const SpecMatch match = matches.of.emplace_back(matcher.find(name));
-    has_embedding =
-        has_embedding ||
-        (match.spec >= 0 &&
-         architecture.tensors[static_cast<std::size_t>(match.spec)].role == Role::token_embedding);
-  }
+  matches.of.resize(names.size());
+  constexpr Index grain = 8192;  // of half a million names
+  parallel_for(static_cast<Index>(names.size()), grain, [&](Index begin, Index end) {
+    NameTemplate parts;
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      matches.of[i] = matcher.find(names[i], parts);
+    }
+  });
+  const bool has_embedding =
+      std::any_of(matches.of.begin(), matches.of.end(), [&](const SpecMatch& match) {
+        return match.spec >= 0 && architecture.tensors[static_cast<std::size_t>(match.spec)].role ==
+                                      Role::token_embedding;
+      });
   if (has_embedding) return matches;
   matches.foreign_prefix = find_foreign_prefix(architecture, names);
   if (matches.foreign_prefix.empty()) return matches;
+  NameTemplate parts;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (matches.of[i].spec >= 0 || !names[i].starts_with(matches.foreign_prefix)) continue;
-    matches.of[i] = matcher.find(names[i].substr(matches.foreign_prefix.size()));
+    matches.of[i] = matcher.find(names[i].substr(matches.foreign_prefix.size()), parts);
   }
   return matches;
 }
