@@ -1,6 +1,6 @@
-#include <eckart/eckart.h>
-
 #include <iostream>
+
+#include <eckart/eckart.h>
 
 namespace ek = eckart;
 
