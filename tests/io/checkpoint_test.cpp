@@ -308,12 +308,12 @@ TEST(Checkpoint, AMissingShardIsAnErrorThatListsAllOfThem) {
   fs::remove(folder / "two.safetensors");
   EXPECT_EQ(open_error(folder.path()), (folder / index_name).string() +
                                            ": 1 of the 2 shards that the index names is not in its "
-                                           "folder, with 1 of its 2 tensors: two.safetensors\n"
+                                           "folder, with 1 of its 3 tensors: two.safetensors\n"
                                            "  hint: without them the model has holes: fetch them");
   fs::remove(folder / "one.safetensors");
   EXPECT_EQ(open_error(folder / index_name),
             (folder / index_name).string() +
-                ": 2 of the 2 shards that the index names are not in its folder, with 2 of its 2 "
+                ": 2 of the 2 shards that the index names are not in its folder, with 3 of its 3 "
                 "tensors: one.safetensors, "
                 "two.safetensors\n  hint: without them the model has holes: fetch them");
 }
