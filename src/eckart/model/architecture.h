@@ -4,21 +4,25 @@
 // checkpoint and the shape flow are all derived from it.
 //
 // Names of axes, each of one size in one model:
-//   vocab, position, type    rows of the input tables
-//   d_model                  the residual stream
-//   heads, kv_heads          all query heads side by side (n_heads x d_head), all key or value
-//   heads v_heads                  all heads' values where they are wider or narrower than the
-//   queries qkv                      queries, keys and values fused d_head, head             one
-//   head's elements; the heads counted q_rank, kv_rank          the latents of multi-head latent
-//   attention kv_rank_rope             the key-value latent and the rotary key behind it
-//   keys_values              all heads' keys (without the rotary part) and values, unpacked
-//   d_ff, d_expert, d_shared the inner width of an MLP, of one routed expert, of the shared experts
-//   gate_up                  gate and up fused: twice the inner width
-//   expert, shared_expert    the experts counted; the one gate of a shared expert
-//   hidden                   what a square matrix makes of d_model in a head
-//   embeddings               the token's and the hidden state, side by side (DeepSeek-V3's layer
-//                            that predicts a further token)
-//   label                    the classes of a classifier
+//   vocab, position, type  rows of the input tables
+//   d_model                the residual stream
+//   heads, kv_heads        all query heads side by side (n_heads x d_head), all key or value heads
+//   v_heads                all heads' values where they are wider or narrower than the queries
+//   qkv                    queries, keys and values fused
+//   head                   the heads counted
+//   d_head                 one head's elements
+//   q_rank, kv_rank        the latents of multi-head latent attention
+//   kv_rank_rope           the key-value latent and the rotary key behind it
+//   keys_values            all heads' keys (without the rotary part) and values, unpacked
+//   d_ff                   the inner width of an MLP
+//   d_expert, d_shared     of one routed expert, of the shared experts together
+//   gate_up                gate and up fused: twice the inner width
+//   expert                 the experts counted
+//   shared_expert          the one gate of a shared expert
+//   hidden                 what a square matrix makes of d_model in a head
+//   embeddings             the token's and the hidden state, side by side (DeepSeek-V3's layer that
+//                          predicts a further token)
+//   label                  the classes of a classifier
 #pragma once
 
 #include "eckart/core/shape.h"
@@ -134,6 +138,7 @@ struct Architecture {
   /// Probability of the config's dropout after attention and MLP; 0: none. Training keeps its
   /// masks.
   double dropout = 0;
+  Index n_dropouts = 2;          // how often it stands in a layer
   double attention_dropout = 0;  // of the softmax's weights
   double embedding_dropout = 0;
   /// What the config says the weights are stored as.
