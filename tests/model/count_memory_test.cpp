@@ -63,6 +63,15 @@ TEST(Activations, OfATinyEncoderWithDropoutByHand) {
   EXPECT_EQ(activations.training_outside_layers_bytes, (4 * 2 + 4) * 3);
 }
 
+TEST(Activations, DistilBertDropsBehindItsMlpAlone) {
+  const Architecture arch = read_json(
+      R"({"model_type": "distilbert", "vocab_size": 10, "dim": 4, "n_layers": 1, "n_heads": 2,
+          "hidden_dim": 6, "max_position_embeddings": 8})");
+  // As BERT's layer above but for one mask of 4 bytes.
+  EXPECT_EQ(count_activations(arch, {.context = 3}).per_layer[0].training_bytes_fused,
+            (44 * 2 + 4) * 3);
+}
+
 TEST(Activations, PhisSharedInputIsKeptOnce) {
   const Architecture arch = read_json(
       R"({"model_type": "phi", "vocab_size": 10, "hidden_size": 4, "num_hidden_layers": 1,

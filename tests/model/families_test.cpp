@@ -170,11 +170,10 @@ TEST(Families, LayerTypesDecideWhenTheyAreGiven) {
             (std::vector<Index>{0, 16}));
   EXPECT_EQ(thrown_by<FormatError>([&] { read_json(json + R"("full_attention"]})"); }),
             "config.json: layer_types has 1 entries for 2 layers, but each layer takes one");
-  EXPECT_EQ(
-      thrown_by<FormatError>(
-          [&] { read_json(json + R"("full_attention", "linear_attention"]})"); }),
-      "config.json: layer_types has an entry that is neither sliding_attention nor full_attention, "
-      "but gemma3 knows only these");
+  EXPECT_EQ(thrown_by<FormatError>(
+                [&] { read_json(json + R"("full_attention", "linear_attention"]})"); }),
+            "config.json: layer_types says \"linear_attention\" for layer 1, but gemma3 knows only "
+            "sliding_attention and full_attention");
 }
 
 TEST(Families, Gemma3ReadsTheNestedTextModelAndSaysWhatIsNotCounted) {

@@ -264,7 +264,8 @@ TEST(ShapeFlow, OptionsOutOfRangeAreErrors) {
   EXPECT_EQ(testing::thrown_by<ArgumentError>([&] { shape_flow(gemma, {.layer = 2}); }),
             "shape_flow: layer 2, but the model has layers 0 to 1");
   EXPECT_EQ(testing::thrown_by<ArgumentError>([&] { shape_flow(gemma, {.batch = 0}); }),
-            "shape_flow: batch 0 and tokens 0, but both must be at least 1");
+            "shape_flow: batch 0 and tokens 0, but the batch must be at least 1 and the tokens at "
+            "least 0, which means the model's context");
 }
 
 TEST(ShapeFlow, CountsThatDoNotFitAreErrors) {

@@ -98,7 +98,7 @@ Index training_elements(const Architecture& arch, const LayerWidths& w) {
 
 // Bytes of dropout masks, one an element, without attention's.
 Index mask_bytes(const Architecture& arch) {
-  return arch.dropout > 0 ? product_of({2, arch.d_model}) : 0;
+  return arch.dropout > 0 ? product_of({arch.n_dropouts, arch.d_model}) : 0;
 }
 
 // Elements a token that live at once, at the operation where they are most. The residual stream and

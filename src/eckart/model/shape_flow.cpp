@@ -201,8 +201,11 @@ class OutputSteps {
 
 void check_options(const Architecture& architecture, const FlowOptions& options) {
   if (options.batch < 1 || options.tokens < 0) {
-    throw_argument_error("shape_flow: batch " + std::to_string(options.batch) + " and tokens " +
-                         std::to_string(options.tokens) + ", but both must be at least 1");
+    throw_argument_error(
+        "shape_flow: batch " + std::to_string(options.batch) + " and tokens " +
+        std::to_string(options.tokens) +
+        ", but the batch must be at least 1 and the tokens at least 0, which means "
+        "the model's context");
   }
   if (options.layer < 0 || options.layer >= architecture.n_layers) {
     throw_argument_error("shape_flow: layer " + std::to_string(options.layer) +

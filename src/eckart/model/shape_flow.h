@@ -52,7 +52,7 @@ struct Flow {
 /// The steps from the embedding through one layer to the head. The sum of the MACs, with the
 /// layer's steps taken once for each layer, is that of the linear maps and of full-square
 /// attention.
-/// Throws ArgumentError when the batch or the tokens are below 1, the layer is not one of the
+/// Throws ArgumentError when the batch is below 1 or the tokens below 0, the layer is not one of the
 /// model's, or a count does not fit 63 bits; ShapeError when a shape does not.
 Flow shape_flow(const Architecture& architecture, const FlowOptions& options = {});
 

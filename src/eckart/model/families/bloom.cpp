@@ -11,7 +11,7 @@ namespace {
 void read_sizes(Table& table) {
   Architecture& arch = table.arch;
   arch.n_vocab = table.size({"vocab_size"});
-  arch.d_model = table.size({"hidden_size", "n_embed"});
+  arch.d_model = table.size({"n_embed", "hidden_size"});  // the older name wins
   arch.n_layers = table.layer_count({"n_layer", "num_hidden_layers"});
   arch.n_heads = table.size({"n_head", "num_attention_heads"});
   arch.n_kv_heads = arch.n_heads;

@@ -19,6 +19,7 @@ void read_sizes(Table& table) {
   arch.context = table.size({"max_position_embeddings"});
   table.read_tie(true);
   arch.dropout = table.probability({"dropout"}, 0.1);
+  arch.n_dropouts = 1;  // behind the MLP alone
   arch.embedding_dropout = arch.dropout;
   arch.attention_dropout = table.probability({"attention_dropout"}, 0.1);
 }

@@ -47,6 +47,16 @@ void add_newer_names(Architecture& arch) {
   }
 }
 
+// The class without a head: its text model is a part of it, whatever stands before both.
+Architecture base_of(Table& table) {
+  fill(table, "model.");
+  for (TensorSpec& spec : table.arch.tensors) {
+    spec.also_named = {"language_model.model." + spec.name};
+    spec.name.insert(0, "language_model.");
+  }
+  return table.finish();
+}
+
 Architecture read(const Config& config) {
   const std::optional<Config> text = config.section("text_config");
   Table table(text ? *text : config, "gemma3", &config);
@@ -59,6 +69,7 @@ Architecture read(const Config& config) {
   table.note(
       "the vision tower and its projector are not counted: the count is that of the text model");
   table.read_class("Gemma3ForConditionalGeneration");
+  if (table.head() == Head::none) return base_of(table);
   fill(table, "language_model.model.");
   decoder_head(table, {.unembedding = "language_model.lm_head"});
   add_newer_names(table.arch);

@@ -29,6 +29,7 @@ Architecture read(const Config& config) {
   Table table(config, "gpt2");
   table.read_class("GPT2LMHeadModel");
   read_sizes(table);
+  table.note_cross_attention();
 
   table.begin_base("transformer.");
   table.embedding("wte", Role::token_embedding, table.vocab());

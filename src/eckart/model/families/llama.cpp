@@ -13,7 +13,7 @@ Architecture read(const Config& config) {
   read_decoder_sizes(table, {.context = 2048});
   const bool attention_bias = table.flag("attention_bias", false);
 
-  table.begin_base("model.");
+  begin_decoder_base(table);
   table.embedding("embed_tokens", Role::token_embedding, table.vocab());
   table.begin_layers("layers.{layer}.");
   table.norm({.name = "input_layernorm", .axis = table.d_model()});

@@ -30,7 +30,7 @@ Architecture read(const Config& config) {
   plain_mlp(table, {.up = "mlp.fc1", .down = "mlp.fc2"});
   table.end_layers();
   table.norm({.name = "final_layernorm", .axis = table.d_model(), .bias = true});
-  decoder_head(table, {.unembedding_bias = true});
+  decoder_head(table, {.unembedding_bias = true, .old_token_classifier = "classifier"});
   return table.finish();
 }
 

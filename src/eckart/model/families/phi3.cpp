@@ -39,7 +39,7 @@ Architecture read(const Config& config) {
   fused_gated_mlp(table);
   table.end_layers();
   table.norm({.name = "norm", .axis = table.d_model()});
-  decoder_head(table);
+  decoder_head(table, {.old_token_classifier = "classifier"});
   return table.finish();
 }
 

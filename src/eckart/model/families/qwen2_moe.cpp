@@ -28,7 +28,7 @@ Architecture read(const Config& config) {
   if (!layers.dense.empty()) table.arch.d_ff = table.size({"intermediate_size"});
   read_windows(table);
 
-  table.begin_base("model.");
+  begin_decoder_base(table);
   table.embedding("embed_tokens", Role::token_embedding, table.vocab());
   table.begin_layers("layers.{layer}.");
   table.norm({.name = "input_layernorm", .axis = table.d_model()});

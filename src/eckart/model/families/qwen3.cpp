@@ -17,7 +17,7 @@ Architecture read(const Config& config) {
   const Index first_windowed = config.size({"max_window_layers"}).value_or(28);
   set_windows(table, window, [=](Index layer) { return layer >= first_windowed; });
 
-  table.begin_base("model.");
+  begin_decoder_base(table);
   table.embedding("embed_tokens", Role::token_embedding, table.vocab());
   table.begin_layers("layers.{layer}.");
   table.norm({.name = "input_layernorm", .axis = table.d_model()});

@@ -21,7 +21,7 @@ Architecture read(const Config& config) {
   const Index window = table.flag("use_sliding_window", false) ? read_window(table, 4096) : 0;
   set_windows(table, window, [](Index) { return true; });
 
-  table.begin_base("model.");
+  begin_decoder_base(table);
   table.embedding("embed_tokens", Role::token_embedding, table.vocab());
   table.begin_layers("layers.{layer}.");
   table.norm({.name = "input_layernorm", .axis = table.d_model()});

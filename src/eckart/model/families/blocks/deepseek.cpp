@@ -8,8 +8,12 @@
 namespace eckart {
 namespace {
 
+// Null says that there is none; only an absent key means the default.
+bool has_null(const Table& table, std::string_view name) {
+  return table.config().has(name) && !table.config().size({name});
+}
+
 Index query_rank(const Table& table) {
-  // Null says that there is no query latent; only an absent key means the default.
   if (!table.config().has("q_lora_rank")) return 1536;
   return table.config().size({"q_lora_rank"}).value_or(0);
 }
@@ -63,6 +67,7 @@ void read_deepseek_sizes(Table& table, const DeepseekDefaults& defaults) {
   table.read_tie(false);
   arch.attention_dropout = table.probability({"attention_dropout"}, 0);
   read_latent_sizes(table);
+  if (has_null(table, "n_routed_experts")) return;
   arch.n_experts = table.size_or({"n_routed_experts"}, defaults.n_experts);
   arch.n_active_experts = defaults.n_active_experts == 0
                               ? table.size({"num_experts_per_tok"})
@@ -80,7 +85,10 @@ void deepseek_layers(Table& table, const DeepseekLayers& options) {
   const Index first = table.config().size({"first_k_dense_replace"}).value_or(options.first_sparse);
   const Index every = table.config().size({"moe_layer_freq"}).value_or(1);
   if (every == 0) table.fail("moe_layer_freq is 0, but must be at least 1");
-  const auto is_sparse = [=](Index layer) { return layer >= first && layer % every == 0; };
+  const bool has_experts = table.arch.n_experts > 0;
+  const auto is_sparse = [=](Index layer) {
+    return has_experts && layer >= first && layer % every == 0;
+  };
   table.begin_layers("layers.{layer}.");
   attention_and_norms(table);
   table.only_in(layers_where(table.arch.n_layers, [=](Index l) { return !is_sparse(l); }));
@@ -92,6 +100,7 @@ void deepseek_layers(Table& table, const DeepseekLayers& options) {
 
 void deepseek_sparse_layer(Table& table, bool has_selection_bias) {
   attention_and_norms(table);
+  if (table.arch.n_experts == 0) return gated_mlp(table);
   experts(table, has_selection_bias);
 }
 

@@ -17,6 +17,7 @@ void read_encoder_sizes(Table& table) {
   arch.d_ff = table.size({"intermediate_size"});
   arch.context = table.size({"max_position_embeddings"});
   arch.is_decoder = table.flag("is_decoder", false);
+  table.note_cross_attention();
   table.read_tie(true);
   arch.dropout = table.probability({"hidden_dropout_prob"}, 0.1);
   arch.embedding_dropout = arch.dropout;

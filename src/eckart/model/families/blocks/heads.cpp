@@ -2,6 +2,7 @@
 
 #include "eckart/io/findings.h"
 
+#include <cstddef>
 #include <string>
 
 namespace eckart {
@@ -15,6 +16,7 @@ Index n_labels(const Table& table) {
 }
 
 void classifier(Table& table, const Classifier& options) {
+  const std::size_t first = table.arch.tensors.size();
   table.linear({.name = options.name,
                 .role = Role::classifier,
                 .out = {"label", options.n == 0 ? n_labels(table) : options.n},
@@ -22,6 +24,11 @@ void classifier(Table& table, const Classifier& options) {
                 .bias = options.bias,
                 .component = Component::head,
                 .use = options.use});
+  if (options.old_name.empty()) return;
+  for (std::size_t i = first; i < table.arch.tensors.size(); ++i) {
+    TensorSpec& spec = table.arch.tensors[i];
+    spec.also_named = {std::string(options.old_name) + (spec.is_bias ? ".bias" : ".weight")};
+  }
 }
 
 void square_dense(Table& table, std::string_view name, Role role, Use use) {
@@ -55,6 +62,10 @@ void tied_unembedding(Table& table, const TiedUnembedding& options) {
   table.add(std::move(same_bias), {table.vocab()});
 }
 
+void begin_decoder_base(Table& table) {
+  table.begin_base(table.head() == Head::question_answering ? "transformer." : "model.");
+}
+
 void decoder_head(Table& table, const DecoderHead& options) {
   const std::string embedding = table.arch.base_prefix + std::string(options.embedding) + ".weight";
   table.begin_head();
@@ -82,7 +93,9 @@ void decoder_head(Table& table, const DecoderHead& options) {
       classifier(table, {.name = "score", .bias = false});
       return;
     case Head::token_classification:
-      classifier(table, {.name = options.token_classifier, .use = Use::per_token});
+      classifier(table, {.name = options.token_classifier,
+                         .use = Use::per_token,
+                         .old_name = options.old_token_classifier});
       return;
     case Head::question_answering:
       classifier(table, {.name = "qa_outputs", .use = Use::per_token, .n = 2});

@@ -14,7 +14,13 @@ struct DecoderHead {
   bool unembedding_bias = false;
   /// The classifier of tokens; the classifier of sequences is `score` in every family.
   std::string_view token_classifier = "score";
+  /// Its name in older files, where it had another.
+  std::string_view old_token_classifier = {};
 };
+
+/// Opens the base of a decoder whose class for answering questions holds it as `transformer`, not
+/// as `model`.
+void begin_decoder_base(Table& table);
 
 /// The head that the class of a decoder names: a language model's unembedding, a classifier, none.
 void decoder_head(Table& table, const DecoderHead& options = {});
@@ -27,6 +33,7 @@ struct Classifier {
   Use use = Use::per_sequence;
   bool bias = true;
   Index n = 0;
+  std::string_view old_name = {};  // in older files, where it was another
 };
 void classifier(Table& table, const Classifier& options);
 

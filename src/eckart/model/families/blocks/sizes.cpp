@@ -1,5 +1,9 @@
 #include "eckart/model/families/blocks/sizes.h"
 
+#include "eckart/io/findings.h"
+
+#include <cstddef>
+
 namespace eckart {
 namespace {
 
@@ -56,13 +60,11 @@ void set_windows(Table& table, Index window, const std::function<bool(Index)>& i
     table.fail("layer_types has " + std::to_string(types.size()) + " entries for " +
                std::to_string(arch.n_layers) + " layers, but each layer takes one");
   }
-  for (const std::string& type : types) {
-    if (type != "sliding_attention" && type != "full_attention") {
-      table.fail(
-          "layer_types has an entry that is neither sliding_attention nor full_attention, "
-          "but " +
-          arch.family + " knows only these");
-    }
+  for (std::size_t layer = 0; layer < types.size(); ++layer) {
+    if (types[layer] == "sliding_attention" || types[layer] == "full_attention") continue;
+    table.fail("layer_types says \"" + printable(types[layer], 60) + "\" for layer " +
+               std::to_string(layer) + ", but " + arch.family +
+               " knows only sliding_attention and full_attention");
   }
   arch.windows.clear();
   for (Index layer = 0; layer < arch.n_layers; ++layer) {

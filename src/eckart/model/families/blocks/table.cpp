@@ -35,7 +35,10 @@ constexpr std::array<ClassEnd, 11> class_ends = {{
 std::optional<Head> head_of(std::string_view class_name) {
   if (class_name.ends_with("HeadsModel")) return std::nullopt;
   for (const ClassEnd& known : class_ends) {
-    if (class_name.ends_with(known.end)) return known.head;
+    if (!class_name.ends_with(known.end)) continue;
+    // `LlamaForRewardModel` has a head, if an unknown one.
+    const bool is_named = known.head == Head::none && class_name.find("For") != class_name.npos;
+    if (!is_named) return known.head;
   }
   return std::nullopt;
 }
@@ -117,13 +120,19 @@ void Table::read_class(std::string_view class_name) {
   head_ = head.value_or(Head::none);
 }
 
+void Table::note_cross_attention() {
+  if (!flag("add_cross_attention", false)) return;
+  note("add_cross_attention is true: the attention to an encoder's states is not counted");
+}
+
 bool Table::has_unembedding() const {
   return head_ == Head::causal_lm || head_ == Head::masked_lm || head_ == Head::pretraining;
 }
 
 void Table::read_tie(bool value) {
   if (!has_unembedding()) return;
-  const std::optional<bool> given = config_.boolean({"tie_word_embeddings"});
+  std::optional<bool> given = config_.boolean({"tie_word_embeddings"});
+  if (!given) given = file_.boolean({"tie_word_embeddings"});
   if (!given) {
     note(std::string("tie_word_embeddings is absent: ") + (value ? "true" : "false") +
          ", the default of " + arch.family + ", is taken");

@@ -83,6 +83,8 @@ class Table {
   void note(std::string sentence);
   /// Reads `architectures`; absent or unknown, it is `class_name`, and noted.
   void read_class(std::string_view class_name);
+  /// Notes that cross attention is not counted, where the config has it.
+  void note_cross_attention();
   /// Reads tie_word_embeddings for a language model; absent, `value` is taken and noted.
   void read_tie(bool value);
   /// Throws FormatError: `config: what, but rule`.
