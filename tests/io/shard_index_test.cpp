@@ -122,6 +122,18 @@ TEST(ShardIndex, NoKeyStandsTwice) {
             "one thing"});
 }
 
+TEST(ShardIndex, KeysAreRememberedByTheThousandAndShownPrintable) {
+  EXPECT_EQ(check("{'a\\n':1,'a\\n':2,'weight_map':{}}"),
+            Lines{"error duplicate_name 9-14: the key \"a\\x0A\" stands twice, but a key means one "
+                  "thing"});
+  std::string json = "{'weight_map':{},'metadata':{";
+  for (int i = 0; i < 5000; ++i) json += fmt::format("{}'{}':1", i == 0 ? "" : ",", i);
+  const ReadIndex result = read(json + "}}");
+  EXPECT_EQ(rules_of(result.findings), Lines{"error index_too_large"});
+  EXPECT_EQ(result.findings.all()[0].message,
+            "the index has more than 1000 keys beside its tensors, but no more are read");
+}
+
 TEST(ShardIndex, TotalsThatAreNoIntegersAreWarnings) {
   EXPECT_EQ(
       check("{'metadata':{'total_size':1.5e9,'total_parameters':'7B'},'weight_map':{}}"),

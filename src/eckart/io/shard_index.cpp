@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t max_index_bytes = std::uint64_t{1} << 28U;
 constexpr std::size_t max_entries = 2'000'000;
 constexpr std::size_t max_shards = 10'000;
+constexpr std::size_t max_other_keys = 1000;
 constexpr std::uint32_t refused = std::numeric_limits<std::uint32_t>::max();
 
 class IndexHandler : public JsonHandler {
@@ -51,7 +52,7 @@ class IndexHandler : public JsonHandler {
   void wrong_root(const std::string& what, JsonPlace place);
   void wrong_entry(const std::string& what, JsonPlace place);
   void read_total(const JsonScalar& value, JsonPlace place);
-  void note_once(std::set<std::string>& seen, JsonPlace place);
+  bool note_once(std::set<std::string>& seen, JsonPlace place);
   void skip() {
     resumed_ = state_;
     state_ = State::skipped;
@@ -126,8 +127,8 @@ bool IndexHandler::key(std::string_view name, JsonPlace place) {
   if (state_ == State::skipped) return true;
   key_ = name;
   key_place_ = place;
-  if (state_ == State::root) note_once(root_keys_, place);
-  if (state_ == State::metadata) note_once(metadata_keys_, place);
+  if (state_ == State::root) return note_once(root_keys_, place);
+  if (state_ == State::metadata) return note_once(metadata_keys_, place);
   if (state_ == State::weight_map && index_.entries.size() >= max_entries) {
     add({.rule = "index_too_large",
          .message = fmt::format("the index names more than {} tensors, but no more are read",
@@ -173,11 +174,21 @@ void IndexHandler::wrong_entry(const std::string& what, JsonPlace place) {
       place);
 }
 
-void IndexHandler::note_once(std::set<std::string>& seen, JsonPlace place) {
-  if (seen.insert(key_).second) return;
-  add({.rule = "duplicate_name",
-       .message = fmt::format("the key \"{}\" stands twice, but a key means one thing", key_)},
+// False when there are so many keys that remembering them would take many times the file's size.
+bool IndexHandler::note_once(std::set<std::string>& seen, JsonPlace place) {
+  if (!seen.insert(key_).second) {
+    add({.rule = "duplicate_name",
+         .message = fmt::format("the key \"{}\" stands twice, but a key means one thing",
+                                printable(key_, 60))},
+        place);
+  }
+  if (seen.size() <= max_other_keys) return true;
+  add({.rule = "index_too_large",
+       .message = fmt::format("the index has more than {} keys beside its tensors, but no more are "
+                              "read",
+                              max_other_keys)},
       place);
+  return false;
 }
 
 void IndexHandler::read_total(const JsonScalar& value, JsonPlace place) {
