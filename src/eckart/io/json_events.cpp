@@ -258,7 +258,7 @@ std::string describe(JsonKind kind) {
 }
 
 std::string describe(const JsonScalar& value) {
-  const std::string text = printable(value.text, 60);
+  std::string text = printable(value.text, 60);
   switch (value.kind) {
     case JsonKind::natural:
       return "the integer " + text;
