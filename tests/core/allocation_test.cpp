@@ -30,14 +30,17 @@ void* allocated(std::size_t bytes) noexcept {
 
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// Never inlined: g++ would see `free` of what it knows as `new`, and warn.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   void* const memory = allocated(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocated(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocated(bytes);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace eckart {
 namespace {
