@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace eckart {
 namespace {
@@ -106,6 +107,40 @@ TEST(JsonEvents, HaveALimitOnTheLengthOfATokenButNotOfWhiteSpace) {
   EXPECT_EQ(message("[\"" + std::string(101, 'x') + "\"]"), "a token of more than 100 bytes");
   EXPECT_EQ(message("[" + std::string(101, '1') + "]"), "a token of more than 100 bytes");
   EXPECT_EQ(message("[" + std::string(1000, ' ') + "1]" + std::string(1000, '\n')), "none");
+}
+
+// Sound texts, from which unsound ones are made by changing, dropping or doubling one byte.
+constexpr std::string_view sound_texts[] = {
+    R"({"a\"b":[1,-2.5e-3,true,{"\u00e4":"\ud83e\udd99\n"}],"weight_map":{}})",
+    R"( [ 0 , -0 , 18446744073709551616 , 1E+2 , null , false , "" , [ ] , { } ] )",
+    R"("0123456789abcdef\\0123456789abcdef")",
+    "{\"\xc3\xa4\xe2\x82\xac\xf0\x9f\xa6\x99 long enough for words\":\"\x7f\"}",
+    "-12",
+};
+
+TEST(JsonEvents, AreThoseOfTextsThatAWellKeptParserTakesAndOfNoOthers) {
+  // No NUL byte, which that parser takes for the end.
+  const std::string_view changes = "\x1f\"\\/{}[]:,+-.eE019tnu \n\x80";
+  int n_sound = 0;
+  for (const std::string_view sound : sound_texts) {
+    for (std::size_t at = 0; at <= sound.size(); ++at) {
+      for (const char change : changes) {
+        for (std::size_t n_replaced = 0; n_replaced <= 2; ++n_replaced) {
+          std::string text(sound);
+          text.replace(at, n_replaced, 1, change);
+          const bool expected = nlohmann::json::accept(text);
+          Recorder recorder;
+          ASSERT_EQ(!read_json_events(text, recorder).has_value(), expected) << text;
+          if (expected) ++n_sound;
+        }
+      }
+      // What ends early is unsound, but for a number.
+      Recorder recorder;
+      const std::string_view cut = sound.substr(0, at);
+      ASSERT_EQ(!read_json_events(cut, recorder).has_value(), nlohmann::json::accept(cut)) << cut;
+    }
+  }
+  EXPECT_GT(n_sound, 1000);
 }
 
 }  // namespace

@@ -1,236 +1,229 @@
 #include "eckart/io/json_events.h"
 
 #include "eckart/io/findings.h"
+#include "eckart/io/json_error.h"
 #include "eckart/io/utf8.h"
 
-#include <iterator>
-#include <utility>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+#include <vector>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace eckart {
 namespace {
 
-// The parser takes a NUL byte for the end of its input.
-constexpr std::string_view nul_byte = "a NUL byte";
-
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-bool is_structural(char c) {
-  return c == '{' || c == '}' || c == '[' || c == ']' || c == ':' || c == ',';
-}
-bool is_number_part(char c) {
-  return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20; }
+
+// The first byte from `position` on that is a quote, a backslash or a control character, or one in
+// the last seven of the text: eight bytes at a time, by the test for a zero byte in a word.
+std::size_t skip_plain(std::string_view text, std::size_t position) {
+  static_assert(std::endian::native == std::endian::little);
+  constexpr std::uint64_t ones = 0x0101010101010101U;
+  constexpr std::uint64_t highs = 0x8080808080808080U;
+  const auto zeros = [](std::uint64_t word) { return (word - ones) & ~word & highs; };
+  while (position + sizeof(std::uint64_t) <= text.size()) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + position, sizeof word);
+    const std::uint64_t below_space = (word - ones * 0x20U) & ~word & highs;
+    // A borrow marks bytes falsely, but only above a byte that is marked rightly.
+    const std::uint64_t found =
+        zeros(word ^ (ones * '"')) | zeros(word ^ (ones * '\\')) | below_space;
+    if (found != 0) return position + static_cast<std::size_t>(std::countr_zero(found)) / 8;
+    position += sizeof word;
+  }
+  return position;
 }
 
-// Where the parser is in the text. It follows strings, which tells where a token begins, stops
-// tokens that grow too long, and shows the parser one space of every run of them: the parser keeps
-// what it reads since the last token, and padding can be long.
-class Cursor {
+// Sends the events of sound JSON and ends at the first byte that is not. What is wrong there is
+// for find_json_error to say.
+class Reader {
  public:
-  Cursor(std::string_view text, std::size_t max_token_bytes)
-      : text_(text), max_token_bytes_(max_token_bytes) {}
+  Reader(std::string_view text, JsonHandler& handler, const JsonLimits& limits)
+      : text_(text), handler_(handler), limits_(limits) {}
 
-  bool at_end() const { return position_ == text_.size() || token_bytes_ > max_token_bytes_; }
-  char current() const { return text_[position_]; }
+  /// False when the text is unsound; `has_enough()` when the handler ended the reading.
+  bool read() {
+    if (!value()) return false;
+    while (!open_.empty()) {
+      if (!next()) return false;
+    }
+    skip_spaces();
+    return position_ == text_.size();
+  }
+  bool has_enough() const { return has_enough_; }
   std::uint64_t position() const { return position_; }
-  bool in_string() const { return in_string_; }
-  bool token_too_long() const { return token_bytes_ > max_token_bytes_; }
-  /// Where the last string began.
-  std::uint64_t string_begin() const { return string_begin_; }
 
-  void advance() {
-    const char c = text_[position_++];
-    if (in_string_) {
-      ++token_bytes_;
-      if (escaped_) {
-        escaped_ = false;
-      } else if (c == '\\') {
-        escaped_ = true;
-      } else if (c == '"') {
-        in_string_ = false;
-        token_bytes_ = 0;
+ private:
+  bool at(char c) const { return position_ < text_.size() && text_[position_] == c; }
+  void skip_spaces() {
+    while (position_ < text_.size() && is_space(text_[position_])) ++position_;
+  }
+  // The handler's answer.
+  bool sent(bool goes_on) {
+    has_enough_ = !goes_on;
+    return goes_on;
+  }
+
+  // One member or element of the innermost array or object, or its end.
+  bool next() {
+    skip_spaces();
+    const bool in_object = open_.back() == JsonKind::object;
+    if (at(in_object ? '}' : ']')) {
+      open_.pop_back();
+      is_first_ = false;
+      return sent(handler_.close(++position_));
+    }
+    if (!is_first_) {
+      if (!at(',')) return false;
+      ++position_;
+      skip_spaces();
+    }
+    if (in_object && !key()) return false;
+    return value();
+  }
+
+  bool key() {
+    const std::optional<JsonPlace> place = string();
+    if (!place || !sent(handler_.key(decoded_, *place))) return false;
+    skip_spaces();
+    if (!at(':')) return false;
+    ++position_;
+    return true;
+  }
+
+  bool value() {
+    skip_spaces();
+    is_first_ = false;
+    if (position_ == text_.size()) return false;
+    switch (text_[position_]) {
+      case '{':
+        return open(JsonKind::object);
+      case '[':
+        return open(JsonKind::array);
+      case '"': {
+        const std::optional<JsonPlace> place = string();
+        return place && sent(handler_.scalar({JsonKind::string, 0, decoded_}, *place));
       }
-    } else if (is_space(c)) {
-      token_bytes_ = 0;
-      while (position_ < text_.size() && is_space(text_[position_])) ++position_;
-    } else if (c == '"') {
-      in_string_ = true;
-      string_begin_ = position_ - 1;
-      token_bytes_ = 0;
-    } else if (is_structural(c)) {
-      token_bytes_ = 0;
-    } else {
-      ++token_bytes_;
+      case 't':
+        return word("true", JsonKind::boolean);
+      case 'f':
+        return word("false", JsonKind::boolean);
+      case 'n':
+        return word("null", JsonKind::null);
+      default:
+        return number();
     }
   }
 
- private:
-  std::string_view text_;
-  std::size_t max_token_bytes_;
-  std::size_t position_ = 0;
-  std::size_t token_bytes_ = 0;
-  std::uint64_t string_begin_ = 0;
-  bool in_string_ = false;
-  bool escaped_ = false;
-};
-
-// An iterator as the parser wants it: any copy moves the one cursor.
-class CursorIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = char;
-
-  CursorIterator() = default;
-  explicit CursorIterator(Cursor* cursor) : cursor_(cursor) {}
-
-  char operator*() const { return cursor_->current(); }
-  CursorIterator& operator++() {
-    cursor_->advance();
-    return *this;
-  }
-  friend bool operator==(const CursorIterator& a, const CursorIterator& b) {
-    return a.is_end() == b.is_end();
-  }
-  friend bool operator!=(const CursorIterator& a, const CursorIterator& b) { return !(a == b); }
-
- private:
-  bool is_end() const { return cursor_ == nullptr || cursor_->at_end(); }
-
-  Cursor* cursor_ = nullptr;
-};
-
-// The parser's events, with places and limits added.
-class Events {
- public:
-  Events(std::string_view text, JsonHandler& handler, const JsonLimits& limits)
-      : cursor(text, limits.max_token_bytes), text_(text), handler_(handler), limits_(limits) {}
-
-  bool null() { return word("null", JsonKind::null); }
-  bool boolean(bool value) { return word(value ? "true" : "false", JsonKind::boolean); }
-  bool number_unsigned(std::uint64_t value) { return number(JsonKind::natural, value); }
-  bool number_integer(std::int64_t) { return number(JsonKind::negative, 0); }
-  bool number_float(double, const std::string& raw) {
-    if (raw.find_first_of(".eE") != std::string::npos) return number(JsonKind::fraction, 0);
-    return number(raw.front() == '-' ? JsonKind::negative : JsonKind::large_integer, 0);
-  }
-  bool string(const std::string& value) {
-    const JsonScalar scalar{JsonKind::string, 0, value};
-    return handler_.scalar(scalar, {cursor.string_begin(), cursor.position()});
-  }
-  bool binary(const nlohmann::json::binary_t&) { return false; }
-  bool start_object(std::size_t) { return start(JsonKind::object); }
-  bool start_array(std::size_t) { return start(JsonKind::array); }
-  bool key(const std::string& name) {
-    return handler_.key(name, {cursor.string_begin(), cursor.position()});
-  }
-  bool end_object() { return end(); }
-  bool end_array() { return end(); }
-  template <class Exception>
-  bool parse_error(std::size_t, const std::string&, const Exception& exception) {
-    const std::string_view why = reason(exception.what());
-    if (cursor.token_too_long()) {
-      fail(last(), fmt::format("a token of more than {} bytes", limits_.max_token_bytes));
-    } else if (why.find("number") != std::string_view::npos) {
-      fail(last_number().begin, why);
-    } else if (why.find("end of input") == std::string_view::npos) {
-      fail(last(), why);
-    } else if (cursor.position() > 0 && text_[cursor.position() - 1] == '\0') {
-      fail(last(), nul_byte);
-    } else {
-      fail(text_.size(), why);
-    }
-    return false;
-  }
-
-  void fail(std::uint64_t at, std::string_view why) { error = JsonError{at, printable(why)}; }
-
-  Cursor cursor;
-  std::optional<JsonError> error;
-
- private:
-  // The byte read last, not counting a run of spaces after it.
-  std::uint64_t last() const {
-    std::uint64_t at = cursor.position();
-    if (at == 0) return 0;
-    do {
-      --at;
-    } while (at > 0 && !cursor.in_string() && is_space(text_[at]));
-    return at;
-  }
-
-  bool start(JsonKind kind) {
-    if (++depth_ > limits_.max_depth) {
-      fail(last(), fmt::format("arrays and objects nested more than {} deep", limits_.max_depth));
-      return false;
-    }
-    return handler_.open(kind, last());
-  }
-
-  bool end() {
-    --depth_;
-    return handler_.close(last() + 1);
+  bool open(JsonKind kind) {
+    if (open_.size() == static_cast<std::size_t>(limits_.max_depth)) return false;
+    open_.push_back(kind);
+    is_first_ = true;
+    return sent(handler_.open(kind, position_++));
   }
 
   bool word(std::string_view written, JsonKind kind) {
-    const std::uint64_t end = last() + 1;
-    return handler_.scalar({kind, 0, written}, {end - written.size(), end});
+    if (text_.substr(position_, written.size()) != written) return false;
+    const std::uint64_t begin = position_;
+    position_ += written.size();
+    return sent(handler_.scalar({kind, 0, written}, {begin, position_}));
   }
 
-  // The parser sees a number's end only at the byte behind it, except at the end of the text.
-  JsonPlace last_number() const {
-    std::uint64_t end = last() + 1;
-    if (!is_number_part(text_[end - 1])) --end;
-    std::uint64_t begin = end;
-    while (begin > 0 && is_number_part(text_[begin - 1])) --begin;
-    return {begin, end};
+  std::size_t digits() {
+    const std::size_t begin = position_;
+    while (position_ < text_.size() && is_digit(text_[position_])) ++position_;
+    return position_ - begin;
   }
 
-  bool number(JsonKind kind, std::uint64_t value) {
-    const JsonPlace place = last_number();
-    const std::string_view written = text_.substr(place.begin, place.end - place.begin);
-    return handler_.scalar({kind, value, written}, place);
-  }
-
-  // The sentence of the parser's message, without its codes, its count of lines and what it read.
-  static std::string_view reason(std::string_view message) {
-    constexpr std::string_view before = " - ";
-    const std::size_t dash = message.find(before);
-    if (dash != std::string_view::npos) {
-      message.remove_prefix(dash + before.size());
-    } else if (const std::size_t code = message.find("] "); code != std::string_view::npos) {
-      message.remove_prefix(code + 2);
+  bool number() {
+    const std::size_t begin = position_;
+    const bool is_negative = at('-');
+    if (is_negative) ++position_;
+    const bool begins_with_zero = at('0');
+    const std::size_t n_digits = digits();
+    if (n_digits == 0 || (begins_with_zero && n_digits > 1)) return false;
+    JsonKind kind = is_negative ? JsonKind::negative : JsonKind::natural;
+    if (at('.')) {
+      kind = JsonKind::fraction;
+      ++position_;
+      if (digits() == 0) return false;
     }
-    return message.substr(0, message.find("; last read"));
+    if (at('e') || at('E')) {
+      kind = JsonKind::fraction;
+      ++position_;
+      if (at('+') || at('-')) ++position_;
+      if (digits() == 0) return false;
+    }
+    const std::string_view written = text_.substr(begin, position_ - begin);
+    if (written.size() > limits_.max_token_bytes) return false;
+    JsonScalar scalar{kind, 0, written};
+    if (kind == JsonKind::natural &&
+        std::from_chars(written.data(), written.data() + written.size(), scalar.natural).ec !=
+            std::errc()) {
+      scalar.kind = JsonKind::large_integer;
+    }
+    // No number is too large for a double.
+    if (scalar.kind != JsonKind::natural && !nlohmann::json::accept(written)) return false;
+    return sent(handler_.scalar(scalar, {begin, position_}));
+  }
+
+  // Sets `decoded_`, which is a part of the text unless something in the string is escaped.
+  std::optional<JsonPlace> string() {
+    if (!at('"')) return std::nullopt;
+    const std::size_t begin = position_++;
+    bool has_escapes = false;
+    while (true) {
+      position_ = skip_plain(text_, position_);
+      if (position_ >= text_.size() || is_control(text_[position_])) return std::nullopt;
+      const char c = text_[position_++];
+      if (c == '"') break;
+      if (c == '\\') {
+        has_escapes = true;
+        ++position_;
+      }
+    }
+    if (position_ - begin - 2 > limits_.max_token_bytes) return std::nullopt;
+    decoded_ = text_.substr(begin + 1, position_ - begin - 2);
+    if (has_escapes) {
+      const auto parsed =
+          nlohmann::json::parse(text_.substr(begin, position_ - begin), nullptr, false);
+      if (!parsed.is_string()) return std::nullopt;
+      unescaped_ = parsed.get<std::string>();
+      decoded_ = unescaped_;
+    }
+    return JsonPlace{begin, position_};
   }
 
   std::string_view text_;
   JsonHandler& handler_;
   const JsonLimits& limits_;
-  int depth_ = 0;
+  std::size_t position_ = 0;
+  std::vector<JsonKind> open_;
+  bool is_first_ = false;  // nothing stands yet in the innermost array or object
+  bool has_enough_ = false;
+  std::string_view decoded_;
+  std::string unescaped_;
 };
 
 }  // namespace
 
 std::optional<JsonError> read_json_events(std::string_view text, JsonHandler& handler,
                                           const JsonLimits& limits) {
-  Events events(text, handler, limits);
   if (const std::optional<std::uint64_t> at = find_invalid_utf8(text)) {
-    events.fail(*at, "not UTF-8");
-    return events.error;
+    return JsonError{*at, "not UTF-8"};
   }
   if (text.substr(0, 3) == "\xEF\xBB\xBF") {
-    events.fail(0, "a byte order mark, which JSON does not have");
-    return events.error;
+    return JsonError{0, "a byte order mark, which JSON does not have"};
   }
-  const bool whole = nlohmann::json::sax_parse(CursorIterator(&events.cursor), CursorIterator(),
-                                               &events, nlohmann::json::input_format_t::json);
-  const std::uint64_t position = events.cursor.position();
-  if (whole && text[position - 1] == '\0') events.fail(position - 1, nul_byte);
-  return events.error;
+  Reader reader(text, handler, limits);
+  if (reader.read() || reader.has_enough()) return std::nullopt;
+  const std::optional<JsonError> error = find_json_error(text, limits);
+  return error ? error : JsonError{reader.position(), "unexpected token"};
 }
 
 std::string describe(JsonKind kind) {
