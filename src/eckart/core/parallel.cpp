@@ -144,6 +144,8 @@ Pool& pool_of(int helpers) {
 
 }  // namespace
 
+bool is_inside_parallel_for() { return inside_loop; }
+
 int thread_count() {
   const int chosen = chosen_threads().load();
   return chosen > 0 ? chosen : machine_threads();

@@ -22,4 +22,7 @@ void set_thread_count(int count);
 /// Throws ArgumentError when `grain` is below 1.
 void parallel_for(Index count, Index grain, const std::function<void(Index, Index)>& body);
 
+/// True in a piece of a loop that runs on several threads.
+bool is_inside_parallel_for();
+
 }  // namespace eckart
