@@ -84,6 +84,24 @@ struct Space {
         adjoint(Tensor<double>::uninitialized({columns, capacity})),
         gram({capacity, capacity}) {}
 
+  // Makes room for `count` columns more.
+  void reserve(Index count) {
+    const Index capacity = basis.size(1);
+    if (size + count <= capacity) return;
+    Space larger(basis.size(0), adjoint.size(0), std::max(size + count, capacity * 3 / 2));
+    const auto copy = [&](auto& to, auto& from, Index rows) {
+      const Slice down{0, rows}, across{0, size};
+      const auto known = from.view().slice(0, down).slice(1, across);
+      for_each_element([](auto& x, auto& y) { x = y; }, to.view().slice(0, down).slice(1, across),
+                       known);
+    };
+    copy(larger.basis, basis, basis.size(0));
+    copy(larger.adjoint, adjoint, adjoint.size(0));
+    copy(larger.gram, gram, size);
+    larger.size = size;
+    *this = std::move(larger);
+  }
+
   TensorView<const T> known() const { return basis.view().slice(1, {0, size}); }
   TensorView<T> next(Index count) { return basis.view().slice(1, {size, size + count}); }
 
@@ -165,7 +183,9 @@ class Krylov {
         a_(operand, options.frobenius_norm),
         squared_norm_(std::pow(options.frobenius_norm * a_.scale(), 2)),
         block_(block_size(options.choice.rank > 0 ? options.choice.rank : 64, a_.rows())),
-        space_(a_.rows(), a_.columns(), std::min(options.largest_basis, a_.rows())) {}
+        largest_basis_(std::min(options.largest_basis, a_.rows())),
+        space_(a_.rows(), a_.columns(),
+               std::min(largest_basis_, options.choice.rank + 4 * block_)) {}
 
   std::optional<LowRank<T>> run() {
     Tensor<T> w;  // A^T times the block last taken
@@ -184,7 +204,7 @@ class Krylov {
  private:
   // Puts orthonormal columns into the space's `next` and returns how many; -1 without room.
   Index extend(const Tensor<T>& w) {
-    const Index room = space_.basis.size(1) - space_.size;
+    const Index room = largest_basis_ - space_.size;
     if (room <= 0) return space_.size == a_.rows() ? 0 : -1;
     Index n_new = 0;
     if (w.count() > 0) {
@@ -194,6 +214,7 @@ class Krylov {
           orthonormalize(TensorView<const T>(v.view().slice(1, {0, 0})), v.view());
       const Index count = std::min(n_directions, room);
       if (count > 0) {
+        space_.reserve(count);
         a_.apply(v.view().slice(1, {0, count}), space_.next(count));
         n_new = orthonormalize(space_.known(), space_.next(count));
       }
@@ -206,6 +227,7 @@ class Krylov {
     Tensor<T> x = Tensor<T>::uninitialized({a_.columns(), count});
     RandomStream(options_.seed, static_cast<std::uint64_t>(n_starts_++))
         .fill_normal(std::span<T>(x.data(), static_cast<std::size_t>(x.count())));
+    space_.reserve(count);
     a_.apply(x, space_.next(count));
     return orthonormalize(space_.known(), space_.next(count));
   }
@@ -239,6 +261,7 @@ class Krylov {
   Scaled<T> a_;
   double squared_norm_;
   Index block_;
+  Index largest_basis_;
   Space<T> space_;
   Index n_starts_ = 0;
   Index next_look_ = 0;

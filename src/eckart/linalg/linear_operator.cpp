@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace eckart {
@@ -54,7 +55,12 @@ struct Part {
 template <class Value>
 Part part_of(Index count, const Value& value) {
   Part part;
-  for (Index i = 0; i < count; ++i) part.largest = std::max(part.largest, std::abs(value(i)));
+  double unsound = 0;  // 0, or NaN when a number is not finite
+  for (Index i = 0; i < count; ++i) {
+    part.largest = std::max(part.largest, std::abs(value(i)));
+    unsound += value(i) * 0;
+  }
+  if (unsound != 0) return {1, unsound};
   if (part.largest == 0) return part;
   const double scale = 1 / part.largest;
   if (std::isinf(scale)) {  // a subnormal number, whose reciprocal is beyond the largest
@@ -86,6 +92,28 @@ double norm_of(Index m, Index n, const Value& value) {
   return norm.value();
 }
 
+// Sum of squares without regard to overflow, in sixteen sums that a compiler keeps in vectors.
+template <class T>
+double sum_of_squares(const T* data, Index count) {
+  constexpr Index lanes = 16;
+  double sums[lanes] = {};
+  Index i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    for (Index lane = 0; lane < lanes; ++lane) {
+      const auto value = static_cast<double>(data[i + lane]);
+      sums[lane] += value * value;
+    }
+  }
+  for (Index lane = 0; i < count; ++i, ++lane) {
+    const auto value = static_cast<double>(data[i]);
+    sums[lane] += value * value;
+  }
+  double sum = 0;
+  for (const double part : sums) sum += part;
+  return sum;
+}
+
+// NaN or infinite when an entry is.
 template <class T>
 double norm_of(TensorView<const T> a) {
   const T* const data = a.data();
@@ -93,9 +121,22 @@ double norm_of(TensorView<const T> a) {
   // Along the rows of the memory.
   const bool by_columns = across != 1 && down == 1;
   const Index outer = by_columns ? across : down, inner = by_columns ? down : across;
+  const Index m = by_columns ? a.size(1) : a.size(0), n = by_columns ? a.size(0) : a.size(1);
+  if (inner == 1) {
+    std::vector<double> sums(static_cast<std::size_t>(m));
+    parallel_for(m, 16, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) {
+        sums[static_cast<std::size_t>(i)] = sum_of_squares(data + i * outer, n);
+      }
+    });
+    double sum = 0;
+    for (const double part : sums) sum += part;
+    // Squares of floats are in the range of double; those of doubles may not be.
+    constexpr double safe = 1e280;
+    if (std::is_same_v<T, float> || (sum < safe && sum > 1 / safe)) return std::sqrt(sum);
+  }
   return norm_of(
-      by_columns ? a.size(1) : a.size(0), by_columns ? a.size(0) : a.size(1),
-      [&](Index i, Index j) { return static_cast<double>(data[i * outer + j * inner]); });
+      m, n, [&](Index i, Index j) { return static_cast<double>(data[i * outer + j * inner]); });
 }
 
 // Calls `body(first, block)` for blocks of rows of a - b.

@@ -161,8 +161,11 @@ template <class T>
 LowRank<T> low_rank(const LinearOperator<T>& a, const LowRankOptions& options) {
   const Shape shape = a.shape();
   const RankChoice choice = check_options(shape, options);
-  a.check_finite("low_rank");
   const double norm = a.frobenius_norm();
+  if (!std::isfinite(norm)) {
+    a.check_finite("low_rank");
+    throw_argument_error("low_rank: the norm is not finite, but every entry must be finite");
+  }
   LowRank<T> result;
   if (norm == 0) {
     result.u = Tensor<T>({shape.size(0), 0});
