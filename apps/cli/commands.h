@@ -49,6 +49,9 @@ void add_check(CommandLine& line);
 void add_inspect(CommandLine& line);
 void add_count(CommandLine& line);
 void add_shapes(CommandLine& line);
+void add_matmul(CommandLine& line);
+void add_norm(CommandLine& line);
+void add_cosine(CommandLine& line);
 void add_man(CommandLine& line);
 void add_completion(CommandLine& line);
 
