@@ -115,8 +115,6 @@ std::string array_text(std::string_view label, TensorView<const float> a) {
   return text_of(label, a);
 }
 
-<<<<<<< HEAD
-=======
 std::string shapes_text(const std::vector<std::pair<std::string_view, Shape>>& operands) {
   std::string text;
   for (const auto& [name, shape] : operands) {
@@ -125,7 +123,6 @@ std::string shapes_text(const std::vector<std::pair<std::string_view, Shape>>& o
   return text + "\n";
 }
 
->>>>>>> wa
 void check_output(const std::string& path, std::string_view operation) {
   if (path.empty() || std::filesystem::path(path).extension() == ".npy") return;
   throw_argument_error(fmt::format("{}: the result can't be written to {}, but to a .npy file",

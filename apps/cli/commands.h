@@ -50,6 +50,7 @@ void add_inspect(CommandLine& line);
 void add_count(CommandLine& line);
 void add_shapes(CommandLine& line);
 void add_matmul(CommandLine& line);
+void add_lowrank(CommandLine& line);
 void add_norm(CommandLine& line);
 void add_cosine(CommandLine& line);
 void add_man(CommandLine& line);
