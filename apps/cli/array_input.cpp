@@ -205,6 +205,21 @@ ArrayInput open_csv_array(ArrayInput input, const std::string& path) {
   return input;
 }
 
+// The checkpoint refuses a name that is not there, with those that are near it; a part of a name is
+// near too.
+void refuse_tensor(const Checkpoint& checkpoint, const std::string& name) {
+  std::vector<std::string> names;
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (tensor.stored->name.find(name) != std::string::npos) names.push_back(tensor.stored->name);
+  }
+  try {
+    checkpoint.bytes(name);
+  } catch (const ArgumentError& error) {
+    if (!error.hint().empty() || name.empty() || names.empty()) throw;
+    throw_argument_error(error.message(), "its tensors with that in their name: " + listed(names));
+  }
+}
+
 ArrayInput open_checkpoint_array(ArrayInput input, const FileArgument& file) {
   const auto checkpoint = std::make_shared<const Checkpoint>(open_checkpoint(file.path));
   const std::vector<CheckpointTensor>& tensors = checkpoint->tensors();
@@ -215,8 +230,7 @@ ArrayInput open_checkpoint_array(ArrayInput input, const FileArgument& file) {
   }
   const std::string name = file.member ? *file.member : std::string(tensors.front().stored->name);
   const StoredTensor* const stored = checkpoint->find(name);
-  // The checkpoint refuses a name that is not there, with those that are near it.
-  if (stored == nullptr) checkpoint->bytes(name);
+  if (stored == nullptr) refuse_tensor(*checkpoint, name);
   input.shape = stored->shape;
   input.is_double = has_more_than_float(stored->dtype);
   input.load_float = [checkpoint, name] { return checkpoint->tensor<float>(name); };
