@@ -2,7 +2,6 @@
 #include "eckart/core/errors.h"
 #include "eckart/linalg/vectors.h"
 
-#include <map>
 #include <memory>
 #include <string>
 
@@ -19,14 +18,19 @@ namespace {
 struct CosineCommand {
   std::string a;
   std::string b;
-  ZeroVector zero = ZeroVector::error;
+  std::string zero = "error";
   std::string output;
 };
+
+ZeroVector policy_of(const std::string& name) {
+  if (name == "zero") return ZeroVector::zero;
+  return name == "nan" ? ZeroVector::nan : ZeroVector::error;
+}
 
 template <class T>
 void print_cosine(const CosineCommand& command, const ArrayInput& a, const ArrayInput& b,
                   bool json) {
-  const DirectionOptions options{.zero_vector = command.zero};
+  const DirectionOptions options{.zero_vector = policy_of(command.zero)};
   const Tensor<T> left = load_array<T>(a);
   const Tensor<T> right = load_array<T>(b);
   const auto print_result = [&](const auto& result) {
@@ -66,8 +70,6 @@ int run_cosine(const CosineCommand& command, const CommonOptions& common) {
 }  // namespace
 
 void add_cosine(CommandLine& line) {
-  static const std::map<std::string, ZeroVector> policies = {
-      {"error", ZeroVector::error}, {"zero", ZeroVector::zero}, {"nan", ZeroVector::nan}};
   auto command = std::make_shared<CosineCommand>();
   CLI::App* const app = add_command(
       line,
@@ -81,7 +83,7 @@ void add_cosine(CommandLine& line) {
   app->add_option("--zero", command->zero,
                   "What a zero vector, which has no direction, gives: error (default), zero or nan")
       ->type_name("POLICY")
-      ->transform(CLI::CheckedTransformer(policies).description(""));
+      ->check(CLI::IsMember({"error", "zero", "nan"}).description(""));
   app->add_option("-o,--output", command->output, std::string(output_help))->type_name("PATH");
 }
 

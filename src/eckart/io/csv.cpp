@@ -202,9 +202,9 @@ class Reader {
       numbers_.push_back(number_at(column));
     }
     if (cells_.size() == n_columns_) return;
-    fail_at(
-        std::min(cells_.size(), n_columns_),
-        fmt::format("the row has {} columns, but the first row has {}", cells_.size(), n_columns_));
+    fail_at(std::min(cells_.size(), n_columns_),
+            fmt::format("the row has {} cell{}, but the first row has {}", cells_.size(),
+                        cells_.size() == 1 ? "" : "s", n_columns_));
   }
 
   double number_at(std::size_t column) const {

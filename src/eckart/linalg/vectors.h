@@ -41,7 +41,7 @@ double distance(const X& x, const Y& y) {
 
 /// x over its length: a vector, or each vector along the last axis (the rows of a matrix).
 /// Returns the shape of x. Cost: two passes. Accuracy: each element to a few eps of T, whatever the
-/// scale of x; NaN and infinity give NaN.
+/// scale of x. A NaN makes all elements NaN; an infinity is NaN in its place and 0 elsewhere.
 /// Throws ShapeError for a scalar; ArgumentError for a zero vector, unless another policy is asked.
 template <class T>
 Tensor<T> normalize(TensorView<const T> x, const DirectionOptions& options = {});
