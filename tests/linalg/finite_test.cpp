@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "thrown.h"
+#include "tests/thrown.h"
 #include <gtest/gtest.h>
 
 namespace eckart {
