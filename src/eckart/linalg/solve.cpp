@@ -6,6 +6,7 @@
 #include "eckart/linalg/finite.h"
 #include "eckart/linalg/lu_solver.h"
 #include "eckart/linalg/matrix_checks.h"
+#include "eckart/linalg/minimum_norm.h"
 #include "eckart/linalg/positive_definite.h"
 
 #include <algorithm>
@@ -104,15 +105,6 @@ void solve_triangular(TensorView<const T> a, bool lower, Tensor<T>& x) {
                        solve_text.hint);
 }
 
-template <class T>
-Shape solution_shape(const Shape& a, const Shape& b) {
-  std::vector<Index> sizes = b.sizes();
-  sizes[0] = a.size(1);
-  std::vector<std::string> names{a.has_names() ? a.name(1) : ""};
-  if (b.rank() == 2) names.push_back(b.has_names() ? b.name(1) : "");
-  return shape_with_names(std::move(sizes), std::move(names));
-}
-
 // A determinant as sign * 2^exponent * mantissa, mantissa in [1/2, 1) or 0.
 struct ScaledDeterminant {
   double mantissa = 1;
@@ -163,7 +155,7 @@ Tensor<T> solve(TensorView<const T> a, TensorView<const T> b, const SolveOptions
       break;
   }
   check_overflow(b, x);
-  return transposed_copy<T>(x.view()).reshaped(solution_shape<T>(a.shape(), b.shape()));
+  return transposed_copy<T>(x.view()).reshaped(answer_shape(a.shape(), b.shape()));
 }
 
 template <class T>
