@@ -39,10 +39,16 @@ void expect_factors_rebuild(const Tensor<T>& a) {
       permuted(row, column) = a(factors.permutation[static_cast<std::size_t>(row)], column);
       if (column < k) {
         EXPECT_LE(std::abs(factors.l(row, column)), T{1});
-        if (row == column) EXPECT_EQ(factors.l(row, column), T{1});
-        if (row < column) EXPECT_EQ(factors.l(row, column), T{0});
+        if (row == column) {
+          EXPECT_EQ(factors.l(row, column), T{1});
+        }
+        if (row < column) {
+          EXPECT_EQ(factors.l(row, column), T{0});
+        }
       }
-      if (row < k && row > column) EXPECT_EQ(factors.u(row, column), T{0});
+      if (row < k && row > column) {
+        EXPECT_EQ(factors.u(row, column), T{0});
+      }
     }
   }
   // |P a - l u| <= k eps |l| |u| element by element, and |l| <= 1.

@@ -125,7 +125,7 @@ TEST(Svd, OfTwoEqualComponentsTheFirstIsPositive) {
 
 TEST(Svd, TransposedAndSlicedViewsAreTheMatricesTheyShow) {
   const Tensor<float> big = testing::random_matrix<float>(40, 30);
-  for (const TensorView<const float> view :
+  for (const TensorView<const float>& view :
        {big.view().transpose(), big.view().slice(0, {1, 40, 3}).slice(1, {2, 30, 2}),
         big.view().slice(1, {5, 9}).transpose()}) {
     const Svd<float> of_view = svd(view);

@@ -32,7 +32,11 @@ struct Term {
 };
 
 std::string combination_text(Index n_before, const std::vector<Term>& terms) {
-  if (terms.size() > max_terms) {
+  const bool out_of_range = std::any_of(terms.begin(), terms.end(), [](const Term& term) {
+    return !std::isfinite(term.factor) || term.factor == 0;
+  });
+  if (out_of_range && terms.size() == 1) return "a multiple of " + row_text(terms.front().row);
+  if (terms.size() > max_terms || out_of_range) {
     return "a combination of the " + std::to_string(n_before) + " rows before it";
   }
   std::string text;
