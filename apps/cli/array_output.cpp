@@ -115,6 +115,14 @@ std::string array_text(std::string_view label, TensorView<const float> a) {
   return text_of(label, a);
 }
 
+std::string shapes_text(const std::vector<std::pair<std::string_view, Shape>>& operands) {
+  std::string text;
+  for (const auto& [name, shape] : operands) {
+    text += fmt::format("{}{}  {}", text.empty() ? "" : "   ", name, to_string(shape));
+  }
+  return text + "\n";
+}
+
 void check_output(const std::string& path, std::string_view operation) {
   if (path.empty() || std::filesystem::path(path).extension() == ".npy") return;
   throw_argument_error(fmt::format("{}: the result can't be written to {}, but to a .npy file",

@@ -5,6 +5,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "json_output.h"
 
@@ -23,6 +25,8 @@ Json sizes_json(const Shape& shape);
 /// many for a reader are left out (…). A scalar is `x  5`.
 std::string array_text(std::string_view label, TensorView<const double> a);
 std::string array_text(std::string_view label, TensorView<const float> a);
+/// `a  2x3   b  3`: the shapes of what a result is made from, on a line.
+std::string shapes_text(const std::vector<std::pair<std::string_view, Shape>>& operands);
 /// A number to ten digits: what is printed alone may be read more closely than a table.
 std::string number_text(double number);
 
