@@ -49,6 +49,12 @@ void add_check(CommandLine& line);
 void add_inspect(CommandLine& line);
 void add_count(CommandLine& line);
 void add_shapes(CommandLine& line);
+void add_solve(CommandLine& line);
+void add_lstsq(CommandLine& line);
+void add_project(CommandLine& line);
+void add_rank(CommandLine& line);
+void add_eigh(CommandLine& line);
+void add_svd(CommandLine& line);
 void add_man(CommandLine& line);
 void add_completion(CommandLine& line);
 

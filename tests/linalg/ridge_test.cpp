@@ -27,6 +27,8 @@ TEST(Ridge, OfASmallMatrix) {
   EXPECT_TRUE(testing::is_near(fit.x, Tensor<double>::vector({0.5, 0.8}), {.absolute = 1e-15}));
   EXPECT_NEAR(fit.residual_norm, std::hypot(0.5, 0.4), 1e-15);
   EXPECT_EQ(fit.strength, 1);
+  EXPECT_EQ(fit.rank, 2);
+  EXPECT_NEAR(fit.condition_number, 2, 1e-15);
 }
 
 // The definition, on matrices whose normal equations are well-conditioned.
@@ -123,6 +125,8 @@ TEST(RidgeCv, OfAZeroMatrixIsZero) {
   const RidgeCv<float> fit = ridge_cv(Tensor<float>(Shape{3, 2}), Tensor<float>::vector({1, 2, 3}));
   EXPECT_TRUE(testing::has_elements(fit.x.view(), {0, 0}));
   EXPECT_NEAR(fit.loo_errors[0], 14.0 / 3, 1e-6);
+  EXPECT_EQ(fit.rank, 0);
+  EXPECT_TRUE(std::isinf(fit.condition_number));
 }
 
 TEST(RidgeCv, NamesTravel) {

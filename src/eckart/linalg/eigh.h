@@ -20,7 +20,7 @@ enum class Which { largest, smallest };
 
 struct EighOptions {
   /// How many values and vectors; all when unset.
-  std::optional<Index> k;
+  std::optional<Index> k = std::nullopt;
   /// Which k: those of largest or smallest value (not magnitude).
   Which which = Which::largest;
 };

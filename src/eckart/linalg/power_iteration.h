@@ -14,7 +14,7 @@ struct PowerIterationOptions {
   Index max_iterations = 1000;
   /// Converged when ||a v - value v|| is at most this times |value|. Default: sqrt(eps) of T, with
   /// which the value of a symmetric matrix is exact to rounding.
-  std::optional<double> tolerance;
+  std::optional<double> tolerance = std::nullopt;
   std::uint64_t seed = 0;
 };
 

@@ -12,7 +12,7 @@ namespace eckart {
 struct RankOptions {
   /// Singular values at or below it count as 0. Default: max(m, n) eps times the largest, as NumPy
   /// and MATLAB have it; it must be finite and at least 0.
-  std::optional<double> tolerance;
+  std::optional<double> tolerance = std::nullopt;
 };
 
 /// The number of singular values above the tolerance.

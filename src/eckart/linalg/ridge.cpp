@@ -161,9 +161,11 @@ Ridge<T> ridge(TensorView<const T> a, TensorView<const T> b, double strength) {
   check_arguments("ridge", a, b);
   check_strength("ridge", strength);
   const TensorView<const T> sides = as_columns(b);
-  Tensor<T> x = answer(factored(a, sides), strength);
+  const Factored<T> problem = factored(a, sides);
+  Tensor<T> x = answer(problem, strength);
   const T norm = residual_norm<T>(a, x.view(), sides);
-  return {std::move(x).reshaped(answer_shape(a.shape(), b.shape())), norm, strength};
+  return {std::move(x).reshaped(answer_shape(a.shape(), b.shape())), norm, strength, problem.rank,
+          condition_of<T>(problem.factors.s.view(), problem.rank)};
 }
 
 template <class T>
@@ -178,7 +180,9 @@ RidgeCv<T> ridge_cv(TensorView<const T> a, TensorView<const T> b, const RidgeCvO
   const Factored<T> problem = factored(a, sides);
   const Unreachable<T> rest = unreachable(problem, sides);
   const double largest = problem.rank > 0 ? static_cast<double>(problem.factors.s(0)) : 1;
-  RidgeCv<T> result;
+  RidgeCv<T> result{};
+  result.rank = problem.rank;
+  result.condition_number = condition_of<T>(problem.factors.s.view(), problem.rank);
   result.strengths = options.strengths.empty() ? default_strengths(largest) : options.strengths;
   result.strength = result.strengths.front();
   double least = std::numeric_limits<double>::infinity();

@@ -14,6 +14,8 @@ struct Ridge {
   Tensor<T> x;      // n, or n x n_rhs
   T residual_norm;  // ||b - a x||, over all right-hand sides
   double strength;
+  Index rank;          // of a
+  T condition_number;  // of a, in the 2-norm; infinity when rank < min(m, n)
 };
 
 /// Ridge regression: the x with the smallest ||a x - b||^2 + strength ||x||^2.
@@ -48,6 +50,8 @@ struct RidgeCv {
   /// For each strength the mean square of b's elements minus what the other rows predict for them;
   /// infinity where a row can't be predicted from the others.
   std::vector<double> loo_errors;
+  Index rank;          // of a
+  T condition_number;  // of a, in the 2-norm; infinity when rank < min(m, n)
 };
 
 /// Ridge regression whose strength is chosen by leaving out each row in turn. One SVD gives the error
