@@ -35,7 +35,7 @@ class Svd(CommandTest):
         self.assertEqual(values, sorted(values, reverse=True))
 
     def test_bad_input_is_named(self):
-        self.assertIn("must be a matrix", self.fail_with(1, "svd", "[1,2]"))
+        self.assertIn("a matrix is wanted", self.fail_with(1, "svd", "[1,2]"))
         self.assertIn("--values", self.fail_with(2, "svd", "[[1]]", "-o", "s.npy"))
 
 

@@ -118,9 +118,17 @@ TEST(Eig, RepeatedValuesWithEnoughVectorsAreNotDefective) {
   EXPECT_FALSE(eig(Tensor<double>::matrix({{2, 1, 1}, {1, 2, 1}, {1, 1, 2}})).is_defective);
 }
 
-TEST(Eig, NearlyParallelVectorsOfDistantValuesAreNotDefective) {
-  // Upper triangular with distinct values: the vectors lean towards each other to 1e-9.
-  EXPECT_FALSE(eig(Tensor<double>::matrix({{1, 1e9}, {0, 2}})).is_defective);
+TEST(Eig, NearlyDependentVectorsOfDistantValuesAreNotDefective) {
+  // Values 1 to 30, far apart for a norm of about 200; the vectors' least singular value is below
+  // 1e-15 all the same.
+  const Tensor<double> a = testing::matrix_of<double>(
+      30, 30, [](double i, double j) { return i == j ? i + 1 : (j == i + 1 ? 30 : 0); });
+  EXPECT_FALSE(eig(a).is_defective);
+}
+
+TEST(Eig, AMatrixWithinRoundingOfADefectiveOneIsSaidToBe) {
+  // -2.5e-10 at (1, 0), which is 2.5e-19 of the norm, would make both values 1.5.
+  EXPECT_TRUE(eig(Tensor<double>::matrix({{1, 1e9}, {0, 2}})).is_defective);
 }
 
 TEST(Eig, NamesAndEmptyMatrices) {
