@@ -1,7 +1,6 @@
 // eckart lstsq: the x that brings a x closest to b.
 #include "eckart/linalg/lstsq.h"
 
-#include "eckart/core/errors.h"
 #include "eckart/linalg/ridge.h"
 
 #include <charconv>
@@ -38,12 +37,17 @@ struct Fit {
   Json more;
 };
 
-double parse_strength(const std::string& text) {
+std::optional<double> parse_strength(const std::string& text) {
   double strength = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), strength);
-  if (error == std::errc() && end == text.data() + text.size()) return strength;
-  throw_argument_error("lstsq: --ridge is " + text +
-                       ", but it must be a number, or loo to choose one by leaving out each row");
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return strength;
+}
+
+// What is wrong with the value of --ridge, or nothing.
+std::string ridge_fault(const std::string& text) {
+  if (text == "loo" || parse_strength(text)) return {};
+  return text + " is neither a number nor loo, which chooses one by leaving out each row";
 }
 
 template <class T>
@@ -55,7 +59,7 @@ Fit<T> fitted(const LstsqCommand& command, const Tensor<T>& a, const Tensor<T>& 
             fit.condition_number, "by " + method,    {{"method", method}}};
   }
   if (command.ridge != "loo") {
-    Ridge<T> fit = ridge(a, b, parse_strength(command.ridge));
+    Ridge<T> fit = ridge(a, b, *parse_strength(command.ridge));
     return {std::move(fit.x),
             fit.residual_norm,
             fit.rank,
@@ -100,7 +104,6 @@ void print_fit(const LstsqCommand& command, const ArrayInput& a, const ArrayInpu
 
 int run_lstsq(const LstsqCommand& command, const CommonOptions& common) {
   check_output(command.output, "lstsq");
-  if (!command.ridge.empty() && command.ridge != "loo") parse_strength(command.ridge);
   const ArrayInput a = open_array(command.a, "lstsq");
   const ArrayInput b = open_array(command.b, "lstsq");
   if (a.is_double || b.is_double) {
@@ -131,7 +134,8 @@ void add_lstsq(CommandLine& line) {
   app->add_option("--ridge", command->ridge,
                   "Add this times ||x||^2 to what is made small, or choose it (loo) by leaving out "
                   "each row in turn")
-      ->type_name("S|loo");
+      ->type_name("S|loo")
+      ->check(CLI::Validator(ridge_fault, ""));
   app->add_option("-o,--output", command->output, "Write x to this .npy file")->type_name("PATH");
 }
 

@@ -44,7 +44,7 @@ class Lstsq(CommandTest):
         self.assertAlmostEqual(self.json_of("project", "x.npy", "[1,1]")["projection"][0], 1, delta=1e-14)
 
     def test_bad_strengths_are_refused(self):
-        self.assertIn("--ridge is much", self.fail_with(1, "lstsq", "[[1]]", "[1]", "--ridge", "much"))
+        self.assertIn("--ridge: much is neither a number nor loo", self.fail_with(2, "lstsq", "[[1]]", "[1]", "--ridge", "much"))
         self.assertIn("strength is -1", self.fail_with(1, "lstsq", "[[1]]", "[1]", "--ridge=-1"))
 
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "tests/linalg/hard_matrices.h"
 #include "tests/linalg/worked_examples.h"
@@ -114,6 +115,21 @@ TEST(Eigh, TheLargestComponentOfEachVectorIsPositive) {
   const double half = std::sqrt(0.5);
   EXPECT_TRUE(testing::is_near(found.vectors, Tensor<double>::matrix({{half, half}, {-half, half}}),
                                {.absolute = 1e-15}));
+}
+
+TEST(Eigh, NearTheEndsOfTheRangeIsThatOfTheScaledMatrix) {
+  const Tensor<double> a = symmetric_part(testing::random_matrix<double>(11, 11));
+  const Tensor<double> values = eigh(a).values;
+  for (const double scale : {0x1p-1000, 0x1p1000}) {
+    Tensor<double> scaled = a;
+    for_each_element([&](double& x) { x *= scale; }, scaled.view());
+    for (Tensor<double> found : {eigh(scaled).values, eigh(scaled, {.k = 10}).values}) {
+      for_each_element([&](double& x) { x /= scale; }, found.view());
+      EXPECT_TRUE(testing::is_near(found.view(),
+                                   std::as_const(values).view().slice(0, {11 - found.count(), 11}),
+                                   {.absolute = 100 * eps<double>()}));
+    }
+  }
 }
 
 TEST(Eigh, OfNothingIsNothing) {

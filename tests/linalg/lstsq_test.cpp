@@ -135,6 +135,22 @@ TEST(Lstsq, ResidualsDoNotOverflow) {
   EXPECT_NEAR(fit.residual_norm / 1e200, 5, 1e-14);
 }
 
+TEST(Lstsq, NearTheEndsOfTheRangeIsThatOfTheScaledMatrix) {
+  const Tensor<double> a = testing::random_matrix<double>(14, 5);
+  const Tensor<double> b = testing::random_matrix<double>(14, 2, 3);
+  const LeastSquares<double> fit = lstsq(a, b);
+  for (const double scale : {0x1p-1000, 0x1p1000}) {
+    Tensor<double> scaled_a = a;
+    Tensor<double> scaled_b = b;
+    for_each_element([&](double& x) { x *= scale; }, scaled_a.view());
+    for_each_element([&](double& x) { x *= scale; }, scaled_b.view());
+    const LeastSquares<double> scaled = lstsq(scaled_a, scaled_b);
+    EXPECT_EQ(scaled.rank, 5);
+    EXPECT_TRUE(testing::is_near(scaled.x, fit.x, {.absolute = 1e-14}));
+    EXPECT_NEAR(scaled.residual_norm / scale, fit.residual_norm, 1e-13);
+  }
+}
+
 TEST(Lstsq, OfEmptyMatricesIsZero) {
   EXPECT_EQ(lstsq(Tensor<double>(Shape{0, 2}), Tensor<double>(Shape{0})).x.shape(), (Shape{2}));
   const LeastSquares<double> none =

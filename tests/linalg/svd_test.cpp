@@ -90,6 +90,20 @@ TEST(Svd, OfTheHilbertMatrixIsAccurateToEpsOfTheLargestValue) {
       {.absolute = 1e-15}));
 }
 
+TEST(Svd, NearTheEndsOfTheRangeIsThatOfTheScaledMatrix) {
+  const Tensor<double> a = testing::random_matrix<double>(14, 9);
+  const Tensor<double> s = svd_values(a);
+  for (const double scale : {0x1p-1000, 0x1p1000}) {
+    Tensor<double> scaled = a;
+    for_each_element([&](double& x) { x *= scale; }, scaled.view());
+    // Scaling by powers of two is exact: what differs is rounding, a small multiple of eps s[0].
+    for (Tensor<double> found : {svd(scaled).s, svd_values(scaled)}) {
+      for_each_element([&](double& x) { x /= scale; }, found.view());
+      EXPECT_TRUE(testing::is_near(found, s, {.absolute = 100 * eps<double>()}));
+    }
+  }
+}
+
 TEST(Svd, OfARankOneMatrixHasOneSingularValue) {
   const Svd<double> factors = svd(Tensor<double>::matrix({{3, 4}, {6, 8}, {6, 8}}));
   // |(1, 2, 2)| |(3, 4)| = 15

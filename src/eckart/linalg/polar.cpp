@@ -101,14 +101,13 @@ Procrustes<T> procrustes(TensorView<const T> a, TensorView<const T> b,
     }
     rotation = product<T>(factors.u.view(), factors.vt.view());
   }
-  double scale = from.scale > T{0} ? 1.0 : 0.0;
+  double scale = options.scaling ? 0 : 1;
   if (options.scaling && from.scale > T{0}) {
     double trace = 0;
     for (Index i = 0; i < n; ++i) trace += static_cast<double>(factors.s(i));
     const double norm = static_cast<double>(euclidean_norm<T>(from.matrix.view()));
     scale = trace / (norm * norm) * static_cast<double>(to.scale) / static_cast<double>(from.scale);
   }
-  if (!options.scaling) scale = 1;
   Tensor<T> residual = Tensor<T>(b);
   blas::gemm(static_cast<T>(scale), a, std::as_const(rotation).view(), T{-1}, residual.view());
   const bool named = a.shape().has_names() && b.shape().has_names();

@@ -47,7 +47,7 @@ struct Procrustes {
 /// rows of `a` nearest to those of `b` (Schönemann 1966; with a rotation only, Umeyama 1991). Center
 /// both first where a translation is meant to be free.
 /// `a`, `b`: m x n, finite, of one shape. Result: rotation n x n, from a's columns to b's. The scale
-/// of a zero `a` is 0. Cost: 2 m n^2 FLOPs and an SVD of n x n. Accuracy: the rotation is orthogonal
+/// that is found for a zero `a` is 0. Cost: 2 m n^2 FLOPs and an SVD of n x n. Accuracy: the rotation is orthogonal
 /// to n eps; it is as certain as a^T b is far from rank n - 2.
 /// Throws ShapeError when the shapes differ, ArgumentError when anything is not finite or too large.
 template <class T>

@@ -23,8 +23,8 @@ struct Ridge {
 /// 0 the answer is the minimum-norm one of `lstsq`. Every column is held back alike, an intercept's
 /// too: center `a` and `b` where that is not meant.
 /// Result: x n, or n x n_rhs. Method: SVD, x = v diag(s / (s^2 + strength)) u^T b. Cost: an SVD.
-/// Accuracy: backward stable; the condition number is at most (s[0] + strength / s[0]) over the least
-/// s + strength / s, and never squared.
+/// Accuracy: backward stable; the condition number that counts is that of `a` with sqrt(strength) on a
+/// diagonal below it, sqrt((s[0]^2 + strength) / (s[k - 1]^2 + strength)), and is never squared.
 /// Throws ShapeError when `b` does not fit, ArgumentError when anything is not finite or the strength
 /// is below 0.
 template <class T>
