@@ -74,6 +74,24 @@ TEST(Project, OntoNearlyParallelColumnsIsTheWholeSpace) {
   EXPECT_NEAR(found.coefficients(1) / 2e9, 1, 1e-6);
 }
 
+TEST(Project, ASmallResidualIsOrthogonalToItsOwnLength) {
+  // a is in the space but for 1e-9 of its length: one pass would leave eps ||a|| of the space in it.
+  for (const Index k : {1, 5}) {
+    const Tensor<double> onto = testing::random_matrix<double>(30, k);
+    const Tensor<double> noise = testing::random_matrix<double>(30, 1, 8);
+    Tensor<double> a = product(onto, Tensor<double>(Shape{k, 1}, 1.0));
+    for (Index i = 0; i < 30; ++i) a(i, 0) += 1e-9 * noise(i, 0);
+    for (const TensorView<const double>& space : {onto.view(), onto.view().select(1, 0)}) {
+      if (k > 1 && space.rank() == 1) continue;
+      const Tensor<double> residual =
+          project(a.reshaped(Shape{30}), space).residual.reshaped(Shape{30, 1});
+      EXPECT_LT(frobenius(residual), 1e-8);
+      EXPECT_LE(frobenius(product(testing::transposed(onto), residual)),
+                20 * 35 * eps<double>() * frobenius(onto) * frobenius(residual));
+    }
+  }
+}
+
 TEST(Project, CoefficientsRebuildTheProjection) {
   const Tensor<double> onto = testing::random_matrix<double>(10, 3).named({"d_model", "feature"});
   const Tensor<double> a = testing::random_matrix<double>(10, 1, 4).reshaped(Shape{10});

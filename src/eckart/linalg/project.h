@@ -23,8 +23,10 @@ struct Projection {
 /// `a`: n, finite. `onto`: n, not zero, or n x k, finite; its columns may depend on each other, and
 /// the coefficients are then those with the smallest norm.
 /// Result: vectors of n. Cost: 6 n FLOPs, or that of `svd` of `onto`.
-/// Accuracy: the residual is orthogonal to `onto` to a small multiple of eps ||a|| (it is made so
-/// twice: Parlett, The Symmetric Eigenvalue Problem, 1980, section 6.9).
+/// Accuracy: the projection is off by a small multiple of eps ||a||. The residual is orthogonal to
+/// `onto` to a small multiple of eps times its own length, also where that is far below a's, since
+/// what it has left of `onto` is taken away a second time (Parlett, The Symmetric Eigenvalue Problem,
+/// 1980, section 6.9).
 /// Throws ShapeError when `a` is no vector or the sizes or names of the axes differ; ArgumentError
 /// when either is not finite, or `onto` is a zero vector.
 template <class T>
