@@ -53,6 +53,12 @@ void add_matmul(CommandLine& line);
 void add_lowrank(CommandLine& line);
 void add_norm(CommandLine& line);
 void add_cosine(CommandLine& line);
+void add_solve(CommandLine& line);
+void add_lstsq(CommandLine& line);
+void add_project(CommandLine& line);
+void add_rank(CommandLine& line);
+void add_eigh(CommandLine& line);
+void add_svd(CommandLine& line);
 void add_man(CommandLine& line);
 void add_completion(CommandLine& line);
 

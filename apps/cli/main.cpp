@@ -62,7 +62,8 @@ int run(int argc, char** argv) {
                             "Show the version");
   line.app.require_subcommand(1);
   for (const auto add : {add_inspect, add_check, add_count, add_shapes, add_matmul, add_norm,
-                         add_lowrank, add_cosine, add_completion, add_man}) {
+                         add_cosine, add_solve, add_lstsq, add_project, add_rank, add_eigh, add_svd,
+                         add_lowrank, add_completion, add_man}) {
     add(line);
   }
   try {

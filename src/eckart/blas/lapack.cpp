@@ -124,6 +124,21 @@ void potrs(bool lower, Index n, Index n_rhs, const T* factor, Index lda, T* b, I
 }
 
 template <class T>
+T pocon(bool lower, Index n, const T* factor, Index lda, T norm_1) {
+  const char triangle = lower ? 'L' : 'U';
+  const LapackInt size = lapack_int_of(n), ld = leading(lda);
+  LapackInt info = 0;
+  T reciprocal{};
+  std::vector<T> work(static_cast<std::size_t>(3 * n + 1));
+  std::vector<LapackInt> integers(static_cast<std::size_t>(n + 1));
+  with_blas_threads([&] {
+    ECKART_LAPACK(T, pocon, &triangle, &size, factor, &ld, &norm_1, &reciprocal, work.data(),
+                  integers.data(), &info);
+  });
+  return reciprocal;
+}
+
+template <class T>
 LapackInt trtrs(bool lower, bool transposed, bool unit_diagonal, Index n, Index n_rhs, const T* t,
                 Index ldt, T* b, Index ldb) {
   const char triangle = lower ? 'L' : 'U', trans = transposed ? 'T' : 'N',
@@ -207,6 +222,19 @@ LapackInt gesdd(Index m, Index n, T* a, Index lda, T* s, T* u, Index ldu, T* vt,
   with_work<T>([&](T* work, LapackInt length) {
     ECKART_LAPACK(T, gesdd, &job, &rows, &columns, a, &ld, s, u, &ld_u, vt, &ld_vt, work, &length,
                   integers.data(), &info);
+  });
+  return info;
+}
+
+template <class T>
+LapackInt gesvd(Index m, Index n, T* a, Index lda, T* s, T* u, Index ldu, T* vt, Index ldvt) {
+  const char job = u == nullptr ? 'N' : 'S';
+  const LapackInt rows = lapack_int_of(m), columns = lapack_int_of(n), ld = leading(lda),
+                  ld_u = leading(ldu), ld_vt = leading(ldvt);
+  LapackInt info = 0;
+  with_work<T>([&](T* work, LapackInt length) {
+    ECKART_LAPACK(T, gesvd, &job, &job, &rows, &columns, a, &ld, s, u, &ld_u, vt, &ld_vt, work,
+                  &length, &info);
   });
   return info;
 }
@@ -344,6 +372,7 @@ LapackInt geev(Index n, T* a, Index lda, T* real, T* imaginary, T* v, Index ldv)
   template T gecon(Index, const T*, Index, T);                                           \
   template LapackInt potrf(bool, Index, T*, Index);                                      \
   template void potrs(bool, Index, Index, const T*, Index, T*, Index);                   \
+  template T pocon(bool, Index, const T*, Index, T);                                     \
   template LapackInt trtrs(bool, bool, bool, Index, Index, const T*, Index, T*, Index);  \
   template void trsm_right(bool, bool, Index, Index, const T*, Index, T*, Index);        \
   template void geqrf(Index, Index, T*, Index, T*);                                      \
@@ -351,6 +380,7 @@ LapackInt geev(Index n, T* a, Index lda, T* real, T* imaginary, T* v, Index ldv)
   template void orgqr(Index, Index, Index, T*, Index, const T*);                         \
   template void ormqr(bool, Index, Index, Index, const T*, Index, const T*, T*, Index);  \
   template LapackInt gesdd(Index, Index, T*, Index, T*, T*, Index, T*, Index);           \
+  template LapackInt gesvd(Index, Index, T*, Index, T*, T*, Index, T*, Index);           \
   template LapackInt syevd(Index, T*, Index, T*);                                        \
   template LapackInt syevd_values(Index, T*, Index, T*);                                 \
   template LapackInt syevr(Index, T*, Index, Index, Index, T*, T*, Index);               \

@@ -32,6 +32,9 @@ LapackInt potrf(bool lower, Index n, T* a, Index lda);
 /// Solves a x = b with potrf's result.
 template <class T>
 void potrs(bool lower, Index n, Index n_rhs, const T* factor, Index lda, T* b, Index ldb);
+/// Reciprocal condition number in the 1-norm from potrf's result and the 1-norm of a.
+template <class T>
+T pocon(bool lower, Index n, const T* factor, Index lda, T norm_1);
 /// Solves t x = b, or its transpose, for a triangular t. > 0: that diagonal element is 0.
 template <class T>
 LapackInt trtrs(bool lower, bool transposed, bool unit_diagonal, Index n, Index n_rhs, const T* t,
@@ -59,6 +62,10 @@ void ormqr(bool transposed, Index m, Index n, Index n_reflectors, const T* a, In
 /// (min x n); a is overwritten. > 0: did not converge.
 template <class T>
 LapackInt gesdd(Index m, Index n, T* a, Index lda, T* s, T* u, Index ldu, T* vt, Index ldvt);
+
+/// The same by QR iteration: several times slower with vectors, and it converges where gesdd fails.
+template <class T>
+LapackInt gesvd(Index m, Index n, T* a, Index lda, T* s, T* u, Index ldu, T* vt, Index ldvt);
 
 /// Eigenvalues (ascending) and vectors (in the columns of a) of a symmetric a, of which the lower
 /// triangle is read. > 0: did not converge.

@@ -1,0 +1,142 @@
+// eckart lstsq: the x that brings a x closest to b.
+#include "eckart/linalg/lstsq.h"
+
+#include "eckart/linalg/ridge.h"
+
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "array_input.h"
+#include "array_output.h"
+#include "commands.h"
+#include "console.h"
+#include "json_output.h"
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace eckart::cli {
+namespace {
+
+struct LstsqCommand {
+  std::string a;
+  std::string b;
+  std::string ridge;
+  std::string output;
+};
+
+// What all three ways have in common, and what is said of the way.
+template <class T>
+struct Fit {
+  Tensor<T> x;
+  T residual_norm;
+  Index rank;
+  T condition_number;
+  std::string how;
+  Json more;
+};
+
+std::optional<double> parse_strength(const std::string& text) {
+  double strength = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), strength);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return strength;
+}
+
+// What is wrong with the value of --ridge, or nothing.
+std::string ridge_fault(const std::string& text) {
+  if (text == "loo" || parse_strength(text)) return {};
+  return text + " is neither a number nor loo, which chooses one by leaving out each row";
+}
+
+template <class T>
+Fit<T> fitted(const LstsqCommand& command, const Tensor<T>& a, const Tensor<T>& b) {
+  if (command.ridge.empty()) {
+    LeastSquares<T> fit = lstsq(a, b);
+    const std::string method(to_string(fit.method));
+    return {std::move(fit.x),     fit.residual_norm, fit.rank,
+            fit.condition_number, "by " + method,    {{"method", method}}};
+  }
+  if (command.ridge != "loo") {
+    Ridge<T> fit = ridge(a, b, *parse_strength(command.ridge));
+    return {std::move(fit.x),
+            fit.residual_norm,
+            fit.rank,
+            fit.condition_number,
+            "ridge of strength " + number_text(fit.strength),
+            {{"strength", fit.strength}}};
+  }
+  RidgeCv<T> fit = ridge_cv(a, b);
+  Json errors = Json::array();
+  for (const double error : fit.loo_errors) errors.push_back(number_json(error));
+  return {std::move(fit.x),
+          fit.residual_norm,
+          fit.rank,
+          fit.condition_number,
+          fmt::format("ridge of strength {}, chosen of {} by leaving out each row",
+                      number_text(fit.strength), fit.strengths.size()),
+          {{"strength", fit.strength},
+           {"strengths", fit.strengths},
+           {"loo_errors", std::move(errors)}}};
+}
+
+template <class T>
+void print_fit(const LstsqCommand& command, const ArrayInput& a, const ArrayInput& b, bool json) {
+  const Fit<T> fit = fitted(command, load_matrix<T>(a), load_array<T>(b));
+  write_array(command.output, fit.x);
+  const double condition = static_cast<double>(fit.condition_number);
+  const double residual = static_cast<double>(fit.residual_norm);
+  if (json) {
+    Json result = {{"x", array_json(fit.x)},
+                   {"residual_norm", number_json(residual)},
+                   {"rank", fit.rank},
+                   {"condition_number", number_json(condition)}};
+    result.update(fit.more);
+    print_json(result);
+    return;
+  }
+  print(shapes_text({{"a", a.shape}, {"b", b.shape}}));
+  print(array_text("x", fit.x));
+  print(fmt::format("residual_norm  {}   rank  {}   condition_number  {}   {}\n",
+                    number_text(residual), fit.rank, number_text(condition), fit.how));
+}
+
+int run_lstsq(const LstsqCommand& command, const CommonOptions& common) {
+  check_output(command.output, "lstsq");
+  const ArrayInput a = open_array(command.a, "lstsq");
+  const ArrayInput b = open_array(command.b, "lstsq");
+  if (a.is_double || b.is_double) {
+    print_fit<double>(command, a, b, common.json);
+  } else {
+    print_fit<float>(command, a, b, common.json);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_lstsq(CommandLine& line) {
+  auto command = std::make_shared<LstsqCommand>();
+  CLI::App* const app = add_command(
+      line,
+      {.name = "lstsq",
+       .summary = "Least squares: the x that brings a x closest to b",
+       .examples = {"eckart lstsq \"[[0,1],[1,1],[2,1]]\" \"[1,2,2]\"",
+                    "eckart lstsq features.npy targets.npy --ridge loo -o weights.npy"}},
+      [command, &line] { return run_lstsq(*command, line.common); });
+  app->add_option("a", command->a, "A matrix: " + std::string(array_help))
+      ->required()
+      ->type_name("A");
+  app->add_option("b", command->b, "A vector, or a matrix with a right-hand side in each column")
+      ->required()
+      ->type_name("B");
+  app->add_option("--ridge", command->ridge,
+                  "Add this times ||x||^2 to what is made small, or choose it (loo) by leaving out "
+                  "each row in turn")
+      ->type_name("S|loo")
+      ->check(CLI::Validator(ridge_fault, ""));
+  app->add_option("-o,--output", command->output, "Write x to this .npy file")->type_name("PATH");
+}
+
+}  // namespace eckart::cli
