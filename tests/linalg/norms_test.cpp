@@ -42,7 +42,8 @@ TEST(NormOfAVector, NeitherOverflowsNorUnderflows) {
     EXPECT_NEAR(norm(Tensor<float>::vector({3 * scale, 4 * scale})) / static_cast<double>(scale), 5,
                 1e-6);
   }
-  EXPECT_EQ(norm(Tensor<float>::vector({3e38F, 3e38F})), std::hypot(double{3e38F}, double{3e38F}));
+  EXPECT_EQ(norm(Tensor<float>::vector({3e38F, 3e38F})),
+            std::hypot(static_cast<double>(3e38F), static_cast<double>(3e38F)));
 }
 
 TEST(NormOfAVector, OfAMillionFloatsIsRightToDouble) {

@@ -50,9 +50,9 @@ class CheckTree(unittest.TestCase):
             ["src/eckart/core/a.cpp:501: has 501 lines, but a source file has at most 500"])
 
     def test_a_large_file_is_told(self):
-        self.assert_findings({"examples/a/b.safetensors": b"\0" * ((1 << 20) + 1)}, [
-            "examples/a/b.safetensors:1: has 1,048,577 bytes, but a file of the project has at most "
-            "1,048,576"])
+        self.assert_findings({"examples/a/b.safetensors": b"\0" * ((5 << 19) + 1)}, [
+            "examples/a/b.safetensors:1: has 2,621,441 bytes, but a file of the project has at most "
+            "2,621,440"])
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ void take_terms(const ReducePlan& plan, TensorView<const T> x, Index first, Inde
   for (Index output = first; output < last; ++output) {
     const T* const base = x.data() + plan.kept.offset(output);
     State& state = states[output - first];
-    for (Index term = begin; term < end;) {
+    Index term = begin;
+    while (term < end) {
       const Index n = std::min(end - term, length - term % length);
       for_blocks(base + plan.reduced.offset(term), n, plan.reduced.strides.back(),
                  [&](const T* elements, std::size_t count) {
