@@ -11,14 +11,9 @@ from support import ECKART, EXAMPLE, CommandTest
 class Command(CommandTest):
     def test_help_shows_an_example_first_for_every_command(self):
         commands = re.findall(r"^  (\w+)  ", self.succeed("--help"), re.MULTILINE)
-<<<<<<< HEAD
         self.assertEqual(sorted(commands), [
             "check", "completion", "cosine", "count", "eigh", "inspect", "lowrank", "lstsq", "man", "matmul", "norm",
             "project", "rank", "shapes", "solve", "svd"])
-=======
-        self.assertEqual(sorted(commands), ["check", "completion", "cosine", "count", "inspect", "man", "matmul", "norm",
-                                            "shapes"])
->>>>>>> wa
         for command in commands:
             text = self.succeed(command, "--help")
             self.assertTrue(text.startswith(f"Example:\n  $ eckart {command}"), text)
