@@ -3,9 +3,11 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/model/count_tensors.h"
+#include "eckart/model/cross_check.h"
 #include "eckart/model/fit.h"
 #include "eckart/model/summary.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,7 +90,21 @@ int count_from_tensors(const ModelInput& input, const CommandOptions& options,
   } else {
     print(tensor_count_text(counted, input));
   }
-  return 0;
+  return input.is_config_broken ? 1 : 0;
+}
+
+// A count follows config.json; where the file tells otherwise the reader should know.
+void note_differences(const ModelInput& input, std::vector<std::string>& notes) {
+  if (!input.checkpoint) return;
+  const std::vector<Difference> differences =
+      cross_check({.architecture = &*input.architecture, .tensors = &input.tensors});
+  const auto n = std::count_if(differences.begin(), differences.end(), [](const Difference& d) {
+    return d.level == DifferenceLevel::error;
+  });
+  if (n == 0) return;
+  notes.push_back("the file contradicts config.json, which the count follows, in " +
+                  counted(static_cast<std::uint64_t>(n), "point") + ": eckart inspect " +
+                  input.checkpoint->path() + " shows them");
 }
 
 int run_count(const CommandOptions& options, const CommonOptions& common) {
@@ -98,6 +114,7 @@ int run_count(const CommandOptions& options, const CommonOptions& common) {
   take_stored_weights(input, chosen);
   CountReport report{.name = input.name, .architecture = &*input.architecture};
   report.count = count(*input.architecture, chosen);
+  note_differences(input, report.count.notes);
   if (options.fit) {
     report.fit = fit(*input.architecture, {.bytes = *options.fit,
                                            .context = options.context,

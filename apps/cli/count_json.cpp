@@ -172,6 +172,7 @@ Json to_json(const TensorCount& count, const ModelInput& input) {
       {"name", input.name},
       {"family", nullptr},
       {"no_architecture", input.no_architecture},
+      {"is_config_broken", input.is_config_broken},
       {"parameters",
        {{"total", count.parameters},
         {"active", nullptr},

@@ -185,7 +185,8 @@ std::vector<std::string> notes_of(const CountReport& report) {
 
 std::string count_text(const CountReport& report) {
   const Count& count = report.count;
-  std::string text = bold(report.name) + "   " + architecture_line(*report.architecture) + "\n";
+  std::string text =
+      bold(printable(report.name)) + "   " + architecture_line(*report.architecture) + "\n";
   text += fmt::format("context {}, batch {}\n\n", grouped(count.context), grouped(count.batch));
   text += parameters_text(count.parameters) + "\n" + memory_text(report) + "\n" +
           compute_text(count, report.architecture->is_decoder);
@@ -199,8 +200,9 @@ std::string count_text(const CountReport& report) {
 }
 
 std::string tensor_count_text(const TensorCount& count, const ModelInput& input) {
-  std::string text =
-      bold(input.name) + "   counted from its tensors: " + input.no_architecture + "\n\n";
+  std::string text = bold(printable(input.name)) + "   counted from its tensors: " +
+                     (input.is_config_broken ? red("error") + ": " : std::string()) +
+                     input.no_architecture + "\n\n";
   text += fmt::format("  {} parameters, {} as stored\n", grouped(count.parameters),
                       both_bytes(count.weights_bytes));
   text +=

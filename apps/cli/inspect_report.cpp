@@ -33,7 +33,7 @@ std::string storage_text(const std::vector<LogicalTensor>& tensors, std::uint64_
 std::string head_text(const Inspection& inspection) {
   const ModelInput& input = inspection.input;
   const Index total = inspection.summary.root.parameters;
-  std::string text = bold(input.name);
+  std::string text = bold(printable(input.name));
   if (input.architecture) text += "   " + architecture_line(*input.architecture);
   text += "\n" + grouped(total) + " parameters";
   if (inspection.active_parameters != total) {
@@ -70,6 +70,12 @@ std::string tree_text(const Summary& summary) {
                {""}});
   for (const SummaryNode& node : summary.root.children) add_node(table, node, 0);
   std::string text = table.empty() ? "  no tensors\n" : table.text();
+  if (summary.is_flat) {
+    text += fmt::format(
+        "  the names make more than {} modules, so the tensors are listed{}\n",
+        grouped(max_summary_rows),
+        summary.n_omitted == 0 ? "" : "; " + grouped(summary.n_omitted) + " more are in --tensors");
+  }
   for (const NotCounted& item : summary.not_counted) {
     text += fmt::format("  not counted: {}, {} {} values in {}, {}: {}\n", printable(item.name),
                         grouped(item.elements), item.storage,
@@ -133,7 +139,9 @@ std::string differences_text(const Inspection& inspection) {
   const std::uint64_t warnings = n_of(DifferenceLevel::warning);
   std::string text;
   if (!input.no_architecture.empty()) {
-    text += "not compared with a config: " + input.no_architecture + "\n";
+    text += input.is_config_broken ? red("error  ") + " the config can't be used: "
+                                   : std::string("not compared with a config: ");
+    text += input.no_architecture + "\n";
     if (!input.no_architecture_hint.empty()) text += "  hint: " + input.no_architecture_hint + "\n";
   }
   if (input.architecture || input.checkpoint->index()) {
@@ -149,6 +157,19 @@ std::string differences_text(const Inspection& inspection) {
     }
   }
   for (const Finding& finding : other_warnings(inspection)) text += warning_text(finding);
+  return text;
+}
+
+std::string tied_text(const std::vector<TiedValues>& all) {
+  std::string text;
+  for (const TiedValues& tied : all) {
+    text += "  " + (tied.is_equal ? std::string("note   ") : yellow("warning")) + " " +
+            printable(tied.tensor->name) +
+            (tied.is_equal ? " equals " : " is tied by config.json, but differs from ") +
+            printable(tied.tied_to->name) +
+            (tied.is_equal ? ", to which config.json ties it\n"
+                           : ": a loader that ties them drops its values\n");
+  }
   return text;
 }
 
@@ -176,7 +197,8 @@ bool has_errors(const Inspection& inspection) {
     return v.scan.n_nan + v.scan.n_infinite > 0;
   };
   const auto& values = inspection.values;
-  return std::any_of(inspection.differences.begin(), inspection.differences.end(), is_error) ||
+  return inspection.input.is_config_broken ||
+         std::any_of(inspection.differences.begin(), inspection.differences.end(), is_error) ||
          (values && std::any_of(values->begin(), values->end(), not_finite));
 }
 
@@ -223,7 +245,7 @@ std::string inspection_text(const Inspection& inspection, bool list_tensors) {
   std::string text = head_text(inspection) + "\n";
   text += list_tensors ? tensors_text(inspection) : tree_text(inspection.summary);
   text += "\n" + differences_text(inspection);
-  if (inspection.values) text += values_text(*inspection.values);
+  if (inspection.values) text += values_text(*inspection.values) + tied_text(inspection.tied);
   return text;
 }
 

@@ -32,7 +32,8 @@ std::string or_dash(const std::string& text, bool there) { return there ? text :
 std::string flow_text(const ModelInput& input, const Flow& flow,
                       const std::optional<FlowConflict>& conflict) {
   using Align = Table::Align;
-  std::string text = bold(input.name) + "   " + architecture_line(*input.architecture) + "\n";
+  std::string text =
+      bold(printable(input.name)) + "   " + architecture_line(*input.architecture) + "\n";
   text +=
       fmt::format("batch {}, {} tokens, layer {} of {}, activations in {}\n\n", grouped(flow.batch),
                   grouped(flow.tokens), flow.layer, input.architecture->n_layers, flow.dtype);

@@ -75,6 +75,15 @@ class Count(CommandTest):
         self.assertEqual(self.json_of("count", ".", "--dtype", "F32")["weights"]["bytes"],
                          4 * found["parameters"]["total"])
 
+    def test_files_that_contradict_the_config_are_noted(self):
+        config = llama_config()
+        self.write("config.json", json.dumps(config))
+        self.write("model.safetensors", safetensors(llama_tensors(config)))
+        self.assertEqual(self.json_of("count", ".")["notes"], [])
+        self.write("config.json", json.dumps({**config, "vocab_size": 33}))
+        self.assertIn("contradicts config.json, which the count follows, in ", self.succeed("count", "."))
+        self.assertIn("eckart inspect", self.json_of("count", ".")["notes"][0])
+
     def test_mixed_dtypes_count_as_stored(self):
         config = llama_config()
         tensors = llama_tensors(config, "BF16") | {"lm_head.weight": ("F32", [32, 16])}

@@ -95,12 +95,12 @@ WeightDtype choose_weights_dtype(const Architecture& arch, std::optional<Dtype> 
   if (!arch.dtype) {
     chosen.notes.push_back((arch.unknown_dtype.empty()
                                 ? std::string("the config names no dtype")
-                                : "the config names the dtype " + arch.unknown_dtype.substr(0, 60) +
+                                : "the config names the dtype " + arch.unknown_dtype +
                                       ", which is not known") +
                            ": the weights are counted in BF16");
   }
   if (!arch.quantization.empty()) {
-    chosen.notes.push_back("the config names the quantization " + arch.quantization.substr(0, 60) +
+    chosen.notes.push_back("the config names the quantization " + arch.quantization +
                            ": the weights are counted without it, the file is smaller");
   }
   return chosen;
