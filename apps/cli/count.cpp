@@ -2,6 +2,7 @@
 #include "eckart/model/count.h"
 
 #include "eckart/core/errors.h"
+#include "eckart/io/findings.h"
 #include "eckart/model/count_tensors.h"
 #include "eckart/model/cross_check.h"
 #include "eckart/model/fit.h"
@@ -45,14 +46,13 @@ CountOptions count_options(const CommandOptions& options) {
                       .lora_targets = options.lora_targets};
   result.weights_dtype = options.dtype;
   if (options.kv_dtype) result.kv_dtype = *options.kv_dtype;
-  if (options.activation_dtype) result.activation_dtype = *options.activation_dtype;
+  result.activation_dtype = options.activation_dtype;
   return result;
 }
 
 // Without --dtype a checkpoint's weights take what they take in its file: one dtype, or, where it
 // has several or is quantized, so many bytes.
 void take_stored_weights(const ModelInput& input, CountOptions& options) {
-  if (!input.checkpoint || options.weights_dtype) return;
   std::optional<Dtype> dtype;
   bool is_uniform = true;
   for (const LogicalTensor& tensor : input.tensors) {
@@ -66,6 +66,37 @@ void take_stored_weights(const ModelInput& input, CountOptions& options) {
     const Summary summary = summarize(input.tensors, &*input.architecture);
     options.stored_weights_bytes = static_cast<Index>(summary.root.bytes);
   }
+}
+
+// A quantized config without a checkpoint: returns the note that the weights are an estimate.
+std::vector<std::string> estimate_weights(const ModelInput& input, CountOptions& options) {
+  if (!input.quantization) return {};
+  const Quantization& quantization = *input.quantization;
+  options.stored_weights_bytes = quantized_weight_bytes(*input.architecture, quantization);
+  if (!options.stored_weights_bytes) return {};
+  const std::string method = printable(quantization.method, 60);
+  options.weights_storage = method + ", estimate";
+  std::string how = method;
+  if (quantization.bits > 0) how += ", " + std::to_string(quantization.bits) + " bits";
+  if (quantization.group_size > 0) {
+    how += " in groups of " + std::to_string(quantization.group_size);
+  }
+  return {"the weights' bytes are an estimate from the config's quantization (" + how +
+          "): embeddings, head, norms and biases stay " +
+          std::string(to_string(activation_dtype(*input.architecture)))};
+}
+
+FitOptions fit_options(const CommandOptions& options, const CountOptions& chosen) {
+  return {.bytes = options.fit.value_or(0),
+          .context = options.context,
+          .batch = options.batch,
+          .weights_dtype = chosen.weights_dtype,
+          .stored_weights_bytes = chosen.stored_weights_bytes,
+          .kv_dtype = chosen.kv_dtype,
+          .activation_dtype = chosen.activation_dtype,
+          .train = options.train,
+          .lora_rank = options.lora_rank,
+          .lora_targets = options.lora_targets};
 }
 
 // Options that need to know what the model is, not only what its tensors are.
@@ -111,19 +142,21 @@ int run_count(const CommandOptions& options, const CommonOptions& common) {
   const ModelInput input = open_model(options.path);
   if (!input.architecture) return count_from_tensors(input, options, common);
   CountOptions chosen = count_options(options);
-  take_stored_weights(input, chosen);
+  std::vector<std::string> notes;
+  if (!chosen.weights_dtype) {
+    if (input.checkpoint) {
+      take_stored_weights(input, chosen);
+    } else {
+      notes = estimate_weights(input, chosen);
+    }
+  }
   CountReport report{.name = input.name, .architecture = &*input.architecture};
   report.count = count(*input.architecture, chosen);
+  report.count.notes.insert(report.count.notes.end(), notes.begin(), notes.end());
   note_differences(input, report.count.notes);
-  if (options.fit) {
-    report.fit = fit(*input.architecture, {.bytes = *options.fit,
-                                           .context = options.context,
-                                           .batch = options.batch,
-                                           .weights_dtype = chosen.weights_dtype,
-                                           .stored_weights_bytes = chosen.stored_weights_bytes,
-                                           .kv_dtype = chosen.kv_dtype,
-                                           .activation_dtype = chosen.activation_dtype});
-  }
+  const FitOptions fit_asked = fit_options(options, chosen);
+  report.request = memory_needed(*input.architecture, fit_asked);
+  if (options.fit) report.fit = fit(*input.architecture, fit_asked);
   if (common.json) {
     print_json(to_json(report));
   } else {
@@ -144,7 +177,7 @@ void add_options(CLI::App& command, CommandOptions& options) {
   add_dtype(command,
             {.name = "--dtype",
              .effect = "Dtype of the weights (default: as stored; from a config alone its own, or "
-                       "BF16)",
+                       "BF16); below 16 bits, of the layers' matrices",
              .value = "DTYPE"},
             options.dtype);
   add_dtype(command,
@@ -154,7 +187,7 @@ void add_options(CLI::App& command, CommandOptions& options) {
             options.kv_dtype);
   add_dtype(command,
             {.name = "--activation-dtype",
-             .effect = "Dtype of the activations (default: BF16)",
+             .effect = "Dtype of the activations (default: the config's, at least BF16)",
              .value = "DTYPE"},
             options.activation_dtype);
   CLI::Option* const rank =
@@ -171,11 +204,13 @@ void add_options(CLI::App& command, CommandOptions& options) {
       ->needs(rank);
   command.add_flag("--train", options.train,
                    "Count training: FLOPs, gradients, AdamW state, activations");
-  add_byte_size(command,
-                {.name = "--fit",
-                 .effect = "Answer which context and which batch fit this memory: 24GB, 80GiB",
-                 .value = "SIZE"},
-                options.fit);
+  add_byte_size(
+      command,
+      {.name = "--fit",
+       .effect = "Answer which context and which batch fit this memory: 24GB, 80GiB; with "
+                 "--train or --lora-rank, in training",
+       .value = "SIZE"},
+      options.fit);
 }
 
 }  // namespace

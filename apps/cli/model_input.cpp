@@ -179,7 +179,7 @@ std::string architecture_line(const Architecture& a) {
   if (a.latent) {
     line += fmt::format(" on a latent of {} + {}", a.latent->kv_rank, a.latent->d_rope);
   } else if (a.n_kv_heads != a.n_heads) {
-    line += fmt::format(" on {} KV heads", a.n_kv_heads);
+    line += " on " + counted(static_cast<std::uint64_t>(a.n_kv_heads), "KV head");
   }
   if (a.d_ff > 0) line += fmt::format(", d_ff {}", a.d_ff);
   if (a.n_experts > 0) {

@@ -50,10 +50,12 @@ std::string flow_text(const ModelInput& input, const Flow& flow,
     if (stage && stage != step.stage) table.add({});
     stage = step.stage;
     const bool wrong = conflict && conflict->step == i;
-    table.add({step.name, step.expression, to_string(step.output),
-               or_dash(grouped(step.parameters), step.parameters > 0),
-               or_dash(scaled(static_cast<double>(step.flops), ""), step.flops > 0),
-               bytes_text(step.bytes), wrong ? red("<- contradicts the file") : ""});
+    table.add(
+        {step.name, step.expression, to_string(step.output),
+         or_dash(grouped(step.parameters), step.parameters > 0),
+         or_dash(scaled(static_cast<double>(step.flops), ""), step.flops > 0),
+         bytes_text(step.bytes),
+         wrong ? red(conflict->found ? "<- contradicts the file" : "<- not in the file") : ""});
   }
   text += table.text();
   if (conflict) {

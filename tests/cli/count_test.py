@@ -65,6 +65,47 @@ class Count(CommandTest):
         self.assertEqual(found["training"]["flops"], 3 * found["flops"]["forward"])
         self.assertEqual(found["training"]["optimizer_bytes"], 12 * found["parameters"]["total"])
 
+    def test_fit_answers_for_what_was_asked(self):
+        config = llama_config(torch_dtype="bfloat16")
+        plain = self.count_config(config, "--fit", "200kB")
+        train = self.count_config(config, "--fit", "200kB", "--train")
+        lora = self.count_config(config, "--fit", "200kB", "--lora-rank", 2)
+        self.assertEqual([c["fit"]["purpose"] for c in (plain, train, lora)],
+                         ["inference", "training", "LoRA training"])
+        self.assertEqual(train["request"]["total_bytes"], train["training"]["total_bytes"])
+        longest = [c["fit"]["longest_context"]["context"] for c in (plain, train, lora)]
+        self.assertGreater(longest[0], longest[2])
+        self.assertGreater(longest[2], longest[1])
+        text = self.succeed("count", "config.json", "--train", "--fit", "100kB")
+        self.assertIn("what fits 100 kB = 97.7 KiB for training", text)
+        self.assertRegex(text, r"this request: context 64 x batch 1 needs .* for training\n.* too much\n")
+        self.assertIn("with fused attention", text)
+        self.assertRegex(self.succeed("count", "config.json"), r"this request: .* for inference\n  weights .*, KV cache")
+
+    def test_a_quantized_config_alone_is_an_estimate(self):
+        config = llama_config(torch_dtype="float16", quantization_config={"quant_method": "gptq", "bits": 4,
+                                                                          "group_size": 8})
+        found = self.count_config(config, "--fit", "1MB")
+        self.assertEqual(found["weights"]["dtype"], "gptq, estimate")
+        matrices = 2 * (16 * 16 * 2 + 8 * 16 * 2 + 3 * 24 * 16)
+        others = found["parameters"]["total"] - matrices
+        self.assertEqual(found["weights"]["bytes"], matrices * 4 // 8 + matrices // 8 * 20 // 8 + 2 * others)
+        self.assertEqual(found["fit"]["weights_bytes"], found["weights"]["bytes"])
+        self.assertIn("an estimate from the config's quantization (gptq, 4 bits in groups of 8)", found["notes"][-1])
+        self.assertEqual(self.json_of("count", "config.json", "--dtype", "BF16")["weights"]["bytes"],
+                         2 * found["parameters"]["total"])
+
+    def test_windows_in_every_layer_fit_any_context(self):
+        config = llama_config(model_type="mistral", architectures=["MistralForCausalLM"], sliding_window=10)
+        self.count_config(config)
+        self.assertRegex(self.succeed("count", "config.json", "--fit", "1MB"), r"longest context +any ")
+
+    def test_an_encoder_has_no_causal_figures(self):
+        config = {"model_type": "bert", "vocab_size": 10, "hidden_size": 4, "num_hidden_layers": 1,
+                  "num_attention_heads": 2, "intermediate_size": 6, "max_position_embeddings": 8, "type_vocab_size": 2}
+        self.count_config(config)
+        self.assertNotIn("causal", self.succeed("count", "config.json", "--train"))
+
     def test_a_checkpoint_weighs_what_its_file_stores(self):
         config = llama_config(torch_dtype="bfloat16")
         self.write("config.json", json.dumps(config))

@@ -121,12 +121,12 @@ TEST(CrossCheck, AWrongHeadWidthIsInferredFromAllOfAttention) {
   EXPECT_EQ(found[0].message,
             "model.layers.{0..3}.self_attn.q_proj.weight is 128x64 in the file in 4 layers, but "
             "config.json implies 64x64 (heads, d_model), where heads is n_heads 8 x d_head 8");
-  EXPECT_EQ(found[0].hint, "the file fits d_head 16 instead of 8");
+  EXPECT_EQ(found[0].hint, "the file fits d_head (head_dim) 16 instead of 8");
   EXPECT_EQ(found[1].message,
             "model.layers.{0..3}.self_attn.k_proj.weight is 32x64 in the file in 4 layers, but "
             "config.json implies 16x64 (kv_heads, d_model), where kv_heads is n_kv_heads 2 x "
             "d_head 8");
-  EXPECT_EQ(found[1].hint, "the file fits d_head 16 instead of 8");
+  EXPECT_EQ(found[1].hint, "the file fits d_head (head_dim) 16 instead of 8");
   EXPECT_EQ(found[0].expected, "64x64");
   EXPECT_EQ(found[0].found, "128x64");
 }
@@ -138,7 +138,7 @@ TEST(CrossCheck, OtherKeyValueHeadsAreInferredWhereQueriesFit) {
   resize(list, "v_proj", {32, 64});
   const std::vector<Difference> found = check(architecture, list);
   ASSERT_EQ(kinds(found), "shape_differs shape_differs");
-  EXPECT_EQ(found[0].hint, "the file fits n_kv_heads 4 instead of 2");
+  EXPECT_EQ(found[0].hint, "the file fits n_kv_heads (num_key_value_heads) 4 instead of 2");
 }
 
 TEST(CrossCheck, AWrongInnerWidthIsInferred) {
@@ -150,7 +150,7 @@ TEST(CrossCheck, AWrongInnerWidthIsInferred) {
   const std::vector<Difference> found = check(architecture, list);
   ASSERT_EQ(kinds(found), "shape_differs shape_differs shape_differs");
   for (const Difference& difference : found) {
-    EXPECT_EQ(difference.hint, "the file fits d_ff 176 instead of 160");
+    EXPECT_EQ(difference.hint, "the file fits d_ff (intermediate_size) 176 instead of 160");
   }
 }
 
@@ -165,7 +165,8 @@ TEST(CrossCheck, APaddedVocabularyIsNamed) {
             "model.embed_tokens.weight is 192x64 in the file, but config.json implies 128x64 "
             "(vocab, d_model)");
   EXPECT_EQ(found[0].hint,
-            "the file fits n_vocab 192 instead of 128; rows beyond the tokenizer's are padding to "
+            "the file fits n_vocab (vocab_size) 192 instead of 128; rows beyond the tokenizer's "
+            "are padding to "
             "a multiple of 64");
 }
 

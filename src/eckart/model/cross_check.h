@@ -29,9 +29,9 @@ struct Difference {
   /// A short stable name. Errors: `nothing_matches missing_tensor missing_bias missing_head
   /// missing_layers shape_differs vocabulary_differs index_tensor_missing
   /// index_wrong_shard`. Warnings: `extra_tensor extra_bias extra_layers stored_twice not_in_index
-  /// total_size_differs total_parameters_differs`. Notes: `tied_stored
+  /// total_size_differs total_parameters_differs foreign_prefix`. Notes: `tied_stored
   /// stored_under_tied_name extra_predictor zero_biases buffer quantization_scales
-  /// quantization_tensor old_names foreign_prefix dtype_differs total_size_explained`.
+  /// quantization_tensor old_names dtype_differs total_size_explained`.
   std::string kind;
   std::string tensor;    // its name, `layers.{0..31}.…` for many; empty: the whole file
   std::string expected;  // a shape, a dtype, a number of bytes; empty where there is none
