@@ -99,6 +99,7 @@ Json training_json(const TrainingCount& t) {
           {"gradient_bytes", t.gradient_bytes},
           {"optimizer_bytes", t.optimizer_bytes},
           {"activation_bytes", t.activation_bytes},
+          {"activation_bytes_fused", t.activation_bytes_fused},
           {"total_bytes", t.total_bytes}};
 }
 
@@ -127,16 +128,19 @@ Json point_json(const std::optional<FitPoint>& point) {
           {"batch", point->batch},
           {"weights_bytes", point->weights_bytes},
           {"kv_cache_bytes", point->kv_cache_bytes},
+          {"trained_bytes", point->trained_bytes},
           {"working_bytes", point->working_bytes},
           {"total_bytes", point->total_bytes}};
 }
 
 Json fit_json(const Fit& fit) {
-  return {{"available_bytes", fit.available_bytes},
+  return {{"purpose", to_string(fit.purpose)},
+          {"available_bytes", fit.available_bytes},
           {"weights_bytes", fit.weights_bytes},
           {"missing_bytes", fit.missing_bytes},
           {"dtype_that_fits",
            fit.dtype_that_fits ? Json(to_string(*fit.dtype_that_fits)) : Json(nullptr)},
+          {"request_missing_bytes", fit.request_missing_bytes},
           {"longest_context", point_json(fit.longest_context)},
           {"largest_batch", point_json(fit.largest_batch)},
           {"notes", fit.notes}};
@@ -153,7 +157,7 @@ Json to_json(const CountReport& report) {
                {"batch", count.batch},
                {"parameters", parameters_json(count.parameters)},
                {"weights",
-                {{"dtype", count.weights.is_stored ? Json("as stored")
+                {{"dtype", count.weights.is_stored ? Json(count.weights.storage)
                                                    : Json(to_string(count.weights.dtype))},
                  {"bytes", count.weights.bytes},
                  {"extra_bytes", count.weights.extra_bytes}}},
@@ -162,6 +166,7 @@ Json to_json(const CountReport& report) {
   json = compute_json(std::move(json), count);
   json["training"] = count.training ? training_json(*count.training) : Json(nullptr);
   json["lora"] = count.lora ? lora_json(*count.lora) : Json(nullptr);
+  json["request"] = point_json(report.request);
   json["fit"] = report.fit ? fit_json(*report.fit) : Json(nullptr);
   json["notes"] = count.notes;
   return json;
@@ -172,6 +177,7 @@ Json to_json(const TensorCount& count, const ModelInput& input) {
       {"name", input.name},
       {"family", nullptr},
       {"no_architecture", input.no_architecture},
+      {"is_config_broken", input.is_config_broken},
       {"parameters",
        {{"total", count.parameters},
         {"active", nullptr},

@@ -17,6 +17,7 @@ struct CountReport {
   std::string name;
   const Architecture* architecture = nullptr;
   Count count = {};
+  FitPoint request = {};  // what the context and the batch take
   std::optional<Fit> fit = {};
 };
 

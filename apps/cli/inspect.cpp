@@ -4,6 +4,8 @@
 #include "eckart/model/match_specs.h"
 #include "eckart/model/summary.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +65,33 @@ std::vector<TensorValues> scan_all(const Checkpoint& checkpoint, bool quiet) {
   return found;
 }
 
+// What config.json ties and the file holds twice, byte by byte.
+std::vector<TiedValues> compare_tied(const ModelInput& input, const SpecMatches& matches) {
+  std::vector<TiedValues> found;
+  if (!input.architecture) return found;
+  const std::vector<TensorSpec>& table = input.architecture->tensors;
+  const StoredList stored = stored_list(*input.checkpoint);
+  const auto stored_of = [&](std::size_t i) { return stored[input.tensors[i].values]; };
+  for (std::size_t i = 0; i < input.tensors.size(); ++i) {
+    const std::int32_t spec = matches.of[i].spec;
+    if (spec < 0 || table[static_cast<std::size_t>(spec)].tied_to.empty()) continue;
+    const std::string& target = table[static_cast<std::size_t>(spec)].tied_to;
+    for (std::size_t j = 0; j < input.tensors.size(); ++j) {
+      const std::int32_t other = matches.of[j].spec;
+      if (other < 0 || table[static_cast<std::size_t>(other)].name != target) continue;
+      const StoredTensor* const a = stored_of(i);
+      const StoredTensor* const b = stored_of(j);
+      const auto bytes_a = input.checkpoint->bytes(a->name);
+      const auto bytes_b = input.checkpoint->bytes(b->name);
+      found.push_back({a, b,
+                       a->dtype == b->dtype && std::equal(bytes_a.begin(), bytes_a.end(),
+                                                          bytes_b.begin(), bytes_b.end())});
+      break;
+    }
+  }
+  return found;
+}
+
 int inspect(const InspectOptions& options, const CommonOptions& common) {
   Inspection inspection{.input = open_model_with_checkpoint(options.path)};
   const ModelInput& input = inspection.input;
@@ -71,14 +100,22 @@ int inspect(const InspectOptions& options, const CommonOptions& common) {
   if (architecture != nullptr) matches = match_specs(*architecture, input.tensors);
   inspection.summary = summarize(input.tensors, architecture, &matches);
   const StoredList stored = stored_list(*input.checkpoint);
+  std::vector<std::uint32_t> shards;
+  for (const CheckpointTensor& tensor : input.checkpoint->tensors()) {
+    shards.push_back(static_cast<std::uint32_t>(tensor.shard));
+  }
   inspection.differences =
       cross_check({.architecture = architecture,
                    .tensors = &input.tensors,
                    .stored = &stored,
                    .index = input.checkpoint->index() ? &*input.checkpoint->index() : nullptr,
+                   .shards = &shards,
                    .matches = &matches});
   inspection.active_parameters = active_parameters_of(inspection, matches);
-  if (options.values) inspection.values = scan_all(*input.checkpoint, common.quiet || common.json);
+  if (options.values) {
+    inspection.values = scan_all(*input.checkpoint, common.quiet || common.json);
+    inspection.tied = compare_tied(input, matches);
+  }
   if (common.json) {
     print_json(to_json(inspection, options.tensors));
   } else {

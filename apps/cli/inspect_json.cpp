@@ -76,6 +76,15 @@ Json differences_json(const std::vector<Difference>& differences) {
   return list;
 }
 
+Json tied_json(const std::vector<TiedValues>& all) {
+  Json list = Json::array();
+  for (const TiedValues& tied : all) {
+    list.push_back(
+        {{"tensor", tied.tensor->name}, {"tied_to", tied.tied_to->name}, {"equal", tied.is_equal}});
+  }
+  return list;
+}
+
 Json values_json(const std::vector<TensorValues>& all) {
   Json tensors = Json::array();
   std::uint64_t n_values = 0;
@@ -142,6 +151,7 @@ Json to_json(const Inspection& inspection, bool list_tensors) {
   json["architecture"] =
       input.architecture ? architecture_json(*input.architecture) : Json(nullptr);
   json["no_architecture"] = text_or_null(input.no_architecture);
+  json["is_config_broken"] = input.is_config_broken;
   json["parameters"] = {{"total", inspection.summary.root.parameters},
                         {"active", inspection.active_parameters}};
   json["bytes"] = checkpoint.tensor_bytes();
@@ -158,15 +168,22 @@ Json to_json(const Inspection& inspection, bool list_tensors) {
   for (const SummaryNode& node : inspection.summary.root.children)
     modules.push_back(node_json(node));
   json["modules"] = std::move(modules);
+  json["modules_are_flat"] = inspection.summary.is_flat;
+  json["modules_omitted"] = inspection.summary.n_omitted;
   json["not_counted"] = not_counted_json(inspection.summary.not_counted);
   json["differences"] = differences_json(inspection.differences);
   Json warnings = Json::array();
   for (const Finding& finding : other_warnings(inspection)) {
-    warnings.push_back(
-        {{"file", finding.file}, {"rule", finding.rule}, {"message", finding.message}});
+    warnings.push_back({{"file", finding.file},
+                        {"tensor", text_or_null(finding.tensor)},
+                        {"rule", finding.rule},
+                        {"message", finding.message}});
   }
   json["warnings"] = std::move(warnings);
-  if (inspection.values) json["values"] = values_json(*inspection.values);
+  if (inspection.values) {
+    json["values"] = values_json(*inspection.values);
+    json["values"]["tied"] = tied_json(inspection.tied);
+  }
   if (list_tensors) json["tensors"] = tensors_json(checkpoint);
   return json;
 }

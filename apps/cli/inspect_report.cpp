@@ -3,6 +3,7 @@
 #include "eckart/io/findings.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <string_view>
@@ -32,7 +33,7 @@ std::string storage_text(const std::vector<LogicalTensor>& tensors, std::uint64_
 std::string head_text(const Inspection& inspection) {
   const ModelInput& input = inspection.input;
   const Index total = inspection.summary.root.parameters;
-  std::string text = bold(input.name);
+  std::string text = bold(printable(input.name));
   if (input.architecture) text += "   " + architecture_line(*input.architecture);
   text += "\n" + grouped(total) + " parameters";
   if (inspection.active_parameters != total) {
@@ -69,6 +70,12 @@ std::string tree_text(const Summary& summary) {
                {""}});
   for (const SummaryNode& node : summary.root.children) add_node(table, node, 0);
   std::string text = table.empty() ? "  no tensors\n" : table.text();
+  if (summary.is_flat) {
+    text += fmt::format(
+        "  the names make more than {} modules, so the tensors are listed{}\n",
+        grouped(max_summary_rows),
+        summary.n_omitted == 0 ? "" : "; " + grouped(summary.n_omitted) + " more are in --tensors");
+  }
   for (const NotCounted& item : summary.not_counted) {
     text += fmt::format("  not counted: {}, {} {} values in {}, {}: {}\n", printable(item.name),
                         grouped(item.elements), item.storage,
@@ -117,7 +124,9 @@ std::string difference_text(const Difference& difference) {
 
 std::string warning_text(const Finding& finding) {
   const std::string name = std::filesystem::path(finding.file).filename().string();
-  return "  " + yellow("warning") + " " + printable(name) + ": " + finding.message + "\n";
+  const std::string tensor =
+      finding.tensor.empty() ? "" : "tensor " + printable(finding.tensor) + ": ";
+  return "  " + yellow("warning") + " " + printable(name) + ": " + tensor + finding.message + "\n";
 }
 
 std::string differences_text(const Inspection& inspection) {
@@ -130,7 +139,9 @@ std::string differences_text(const Inspection& inspection) {
   const std::uint64_t warnings = n_of(DifferenceLevel::warning);
   std::string text;
   if (!input.no_architecture.empty()) {
-    text += "not compared with a config: " + input.no_architecture + "\n";
+    text += input.is_config_broken ? red("error  ") + " the config can't be used: "
+                                   : std::string("not compared with a config: ");
+    text += input.no_architecture + "\n";
     if (!input.no_architecture_hint.empty()) text += "  hint: " + input.no_architecture_hint + "\n";
   }
   if (input.architecture || input.checkpoint->index()) {
@@ -146,6 +157,19 @@ std::string differences_text(const Inspection& inspection) {
     }
   }
   for (const Finding& finding : other_warnings(inspection)) text += warning_text(finding);
+  return text;
+}
+
+std::string tied_text(const std::vector<TiedValues>& all) {
+  std::string text;
+  for (const TiedValues& tied : all) {
+    text += "  " + (tied.is_equal ? std::string("note   ") : yellow("warning")) + " " +
+            printable(tied.tensor->name) +
+            (tied.is_equal ? " equals " : " is tied by config.json, but differs from ") +
+            printable(tied.tied_to->name) +
+            (tied.is_equal ? ", to which config.json ties it\n"
+                           : ": a loader that ties them drops its values\n");
+  }
   return text;
 }
 
@@ -173,15 +197,21 @@ bool has_errors(const Inspection& inspection) {
     return v.scan.n_nan + v.scan.n_infinite > 0;
   };
   const auto& values = inspection.values;
-  return std::any_of(inspection.differences.begin(), inspection.differences.end(), is_error) ||
+  return inspection.input.is_config_broken ||
+         std::any_of(inspection.differences.begin(), inspection.differences.end(), is_error) ||
          (values && std::any_of(values->begin(), values->end(), not_finite));
 }
 
 std::vector<Finding> other_warnings(const Inspection& inspection) {
   std::vector<Finding> others;
   for (const Finding& finding : inspection.input.checkpoint->warnings().all()) {
-    // What the index says is compared by the cross-check, in its own words.
-    if (finding.rule.rfind("index_", 0) != 0) others.push_back(finding);
+    // The cross-check compares these, too, and tells them in its own words.
+    static constexpr std::array<std::string_view, 5> compared = {
+        "index_missing_tensor", "index_unlisted_tensor", "index_wrong_shard", "index_total_size",
+        "index_total_parameters"};
+    const bool is_no_number = finding.rule.starts_with("index_total") && finding.begin;
+    if (is_no_number || std::find(compared.begin(), compared.end(), finding.rule) == compared.end())
+      others.push_back(finding);
   }
   return others;
 }
@@ -215,7 +245,7 @@ std::string inspection_text(const Inspection& inspection, bool list_tensors) {
   std::string text = head_text(inspection) + "\n";
   text += list_tensors ? tensors_text(inspection) : tree_text(inspection.summary);
   text += "\n" + differences_text(inspection);
-  if (inspection.values) text += values_text(*inspection.values);
+  if (inspection.values) text += values_text(*inspection.values) + tied_text(inspection.tied);
   return text;
 }
 

@@ -19,12 +19,20 @@ struct TensorValues {
   ValueScan scan;
 };
 
+/// A tensor that config.json ties to another, and that the file holds too.
+struct TiedValues {
+  const StoredTensor* tensor = nullptr;
+  const StoredTensor* tied_to = nullptr;
+  bool is_equal = false;
+};
+
 struct Inspection {
   ModelInput input;
   Summary summary = {};
   std::vector<Difference> differences = {};
   Index active_parameters = 0;
   std::optional<std::vector<TensorValues>> values = {};
+  std::vector<TiedValues> tied = {};  // with the values
 };
 
 /// The whole report; `list_tensors` shows every tensor instead of the folded tree.

@@ -13,6 +13,7 @@
 #include "console.h"
 #include "json_output.h"
 #include "model_input.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -31,7 +32,8 @@ std::string or_dash(const std::string& text, bool there) { return there ? text :
 std::string flow_text(const ModelInput& input, const Flow& flow,
                       const std::optional<FlowConflict>& conflict) {
   using Align = Table::Align;
-  std::string text = bold(input.name) + "   " + architecture_line(*input.architecture) + "\n";
+  std::string text =
+      bold(printable(input.name)) + "   " + architecture_line(*input.architecture) + "\n";
   text +=
       fmt::format("batch {}, {} tokens, layer {} of {}, activations in {}\n\n", grouped(flow.batch),
                   grouped(flow.tokens), flow.layer, input.architecture->n_layers, flow.dtype);
@@ -48,10 +50,12 @@ std::string flow_text(const ModelInput& input, const Flow& flow,
     if (stage && stage != step.stage) table.add({});
     stage = step.stage;
     const bool wrong = conflict && conflict->step == i;
-    table.add({step.name, step.expression, to_string(step.output),
-               or_dash(grouped(step.parameters), step.parameters > 0),
-               or_dash(scaled(static_cast<double>(step.flops), ""), step.flops > 0),
-               bytes_text(step.bytes), wrong ? red("<- contradicts the file") : ""});
+    table.add(
+        {step.name, step.expression, to_string(step.output),
+         or_dash(grouped(step.parameters), step.parameters > 0),
+         or_dash(scaled(static_cast<double>(step.flops), ""), step.flops > 0),
+         bytes_text(step.bytes),
+         wrong ? red(conflict->found ? "<- contradicts the file" : "<- not in the file") : ""});
   }
   text += table.text();
   if (conflict) {
@@ -109,6 +113,11 @@ int shapes(const ShapesOptions& options, const CommonOptions& common) {
   if (!input.architecture) {
     throw_argument_error("shapes: " + input.no_architecture, input.no_architecture_hint);
   }
+  const Index n_layers = input.architecture->n_layers;
+  if (options.layer >= n_layers) {
+    throw_argument_error("--layer is " + std::to_string(options.layer) +
+                         ", but the model has layers 0 to " + std::to_string(n_layers - 1));
+  }
   const Flow flow =
       shape_flow(*input.architecture,
                  {.batch = options.batch, .tokens = options.tokens, .layer = options.layer});
@@ -136,11 +145,17 @@ void add_shapes(CommandLine& line) {
   command->add_option("path", options->path, "A model folder, a checkpoint file or a config.json")
       ->required()
       ->type_name("PATH");
-  command->add_option("--batch", options->batch, "Sequences at once (default: 1)")->type_name("N");
-  command->add_option("--tokens", options->tokens, "Tokens of a sequence (default: the context)")
-      ->type_name("N");
-  command->add_option("--layer", options->layer, "Which layer to follow (default: 0, the first)")
-      ->type_name("L");
+  add_number(*command, {.name = "--batch", .effect = "Sequences at once (default: 1)"},
+             options->batch);
+  add_number(*command,
+             {.name = "--tokens", .effect = "Tokens of a sequence (default: the context)"},
+             options->tokens);
+  add_number(*command,
+             {.name = "--layer",
+              .effect = "Which layer to follow (default: 0, the first)",
+              .value = "L",
+              .least = 0},
+             options->layer);
 }
 
 }  // namespace eckart::cli

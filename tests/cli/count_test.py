@@ -65,6 +65,47 @@ class Count(CommandTest):
         self.assertEqual(found["training"]["flops"], 3 * found["flops"]["forward"])
         self.assertEqual(found["training"]["optimizer_bytes"], 12 * found["parameters"]["total"])
 
+    def test_fit_answers_for_what_was_asked(self):
+        config = llama_config(torch_dtype="bfloat16")
+        plain = self.count_config(config, "--fit", "200kB")
+        train = self.count_config(config, "--fit", "200kB", "--train")
+        lora = self.count_config(config, "--fit", "200kB", "--lora-rank", 2)
+        self.assertEqual([c["fit"]["purpose"] for c in (plain, train, lora)],
+                         ["inference", "training", "LoRA training"])
+        self.assertEqual(train["request"]["total_bytes"], train["training"]["total_bytes"])
+        longest = [c["fit"]["longest_context"]["context"] for c in (plain, train, lora)]
+        self.assertGreater(longest[0], longest[2])
+        self.assertGreater(longest[2], longest[1])
+        text = self.succeed("count", "config.json", "--train", "--fit", "100kB")
+        self.assertIn("what fits 100 kB = 97.7 KiB for training", text)
+        self.assertRegex(text, r"this request: context 64 x batch 1 needs .* for training\n.* too much\n")
+        self.assertIn("with fused attention", text)
+        self.assertRegex(self.succeed("count", "config.json"), r"this request: .* for inference\n  weights .*, KV cache")
+
+    def test_a_quantized_config_alone_is_an_estimate(self):
+        config = llama_config(torch_dtype="float16", quantization_config={"quant_method": "gptq", "bits": 4,
+                                                                          "group_size": 8})
+        found = self.count_config(config, "--fit", "1MB")
+        self.assertEqual(found["weights"]["dtype"], "gptq, estimate")
+        matrices = 2 * (16 * 16 * 2 + 8 * 16 * 2 + 3 * 24 * 16)
+        others = found["parameters"]["total"] - matrices
+        self.assertEqual(found["weights"]["bytes"], matrices * 4 // 8 + matrices // 8 * 20 // 8 + 2 * others)
+        self.assertEqual(found["fit"]["weights_bytes"], found["weights"]["bytes"])
+        self.assertIn("an estimate from the config's quantization (gptq, 4 bits in groups of 8)", found["notes"][-1])
+        self.assertEqual(self.json_of("count", "config.json", "--dtype", "BF16")["weights"]["bytes"],
+                         2 * found["parameters"]["total"])
+
+    def test_windows_in_every_layer_fit_any_context(self):
+        config = llama_config(model_type="mistral", architectures=["MistralForCausalLM"], sliding_window=10)
+        self.count_config(config)
+        self.assertRegex(self.succeed("count", "config.json", "--fit", "1MB"), r"longest context +any ")
+
+    def test_an_encoder_has_no_causal_figures(self):
+        config = {"model_type": "bert", "vocab_size": 10, "hidden_size": 4, "num_hidden_layers": 1,
+                  "num_attention_heads": 2, "intermediate_size": 6, "max_position_embeddings": 8, "type_vocab_size": 2}
+        self.count_config(config)
+        self.assertNotIn("causal", self.succeed("count", "config.json", "--train"))
+
     def test_a_checkpoint_weighs_what_its_file_stores(self):
         config = llama_config(torch_dtype="bfloat16")
         self.write("config.json", json.dumps(config))
@@ -74,6 +115,15 @@ class Count(CommandTest):
         self.assertEqual(found["weights"]["bytes"], 2 * found["parameters"]["total"])
         self.assertEqual(self.json_of("count", ".", "--dtype", "F32")["weights"]["bytes"],
                          4 * found["parameters"]["total"])
+
+    def test_files_that_contradict_the_config_are_noted(self):
+        config = llama_config()
+        self.write("config.json", json.dumps(config))
+        self.write("model.safetensors", safetensors(llama_tensors(config)))
+        self.assertEqual(self.json_of("count", ".")["notes"], [])
+        self.write("config.json", json.dumps({**config, "vocab_size": 33}))
+        self.assertIn("contradicts config.json, which the count follows, in ", self.succeed("count", "."))
+        self.assertIn("eckart inspect", self.json_of("count", ".")["notes"][0])
 
     def test_mixed_dtypes_count_as_stored(self):
         config = llama_config()
@@ -115,13 +165,16 @@ class Count(CommandTest):
 
     def test_bad_options_are_named(self):
         path = self.write("config.json", json.dumps(llama_config()))
-        self.assertIn("BF17", self.fail_with(1, "count", path, "--dtype", "BF17"))
-        self.assertIn("16GiB", self.fail_with(1, "count", path, "--fit", "much"))
-        for size in ("0x10", "inf", "-1GB", "1.5.2GB", "1XB", ""):
-            self.fail_with(1, "count", path, f"--fit={size}" if size else "--fit=''")
+        for option in ("--dtype", "--kv-dtype", "--activation-dtype"):
+            self.assertIn(f"{option}: 'BF17'", self.fail_with(2, "count", path, option, "BF17"))
+        self.assertIn("16GiB", self.fail_with(2, "count", path, "--fit", "much"))
+        for size in ("0x10", "inf", "-1GB", "1.5.2GB", "24XB", "0", "0GB", "10EB", "''"):
+            self.assertIn(f"--fit: '{size}'", self.fail_with(2, "count", path, f"--fit={size}"))
+        self.assertIn("24GB or 24GiB?", self.fail_with(2, "count", path, "--fit", "24"))
+        for size, n in (("24Gi", 24 << 30), ("1PB", 10**15), ("1PiB", 1 << 50), ("1EB", 10**18), ("2EiB", 2 << 60),
+                        ("8000000", 8_000_000)):
+            self.assertEqual(self.json_of("count", path, "--fit", size)["fit"]["available_bytes"], n)
         self.assertIn("--lora-rank", self.fail_with(2, "count", path, "--lora-targets", "q_proj"))
-        self.assertIn("batch", self.fail_with(1, "count", path, "--batch", "0"))
-        self.assertIn("context", self.fail_with(1, "count", path, "--context", "-3"))
 
     def test_bad_configs_are_named(self):
         for change, word in (({"hidden_size": "big"}, "hidden_size"), ({"hidden_size": None}, "hidden_size"),

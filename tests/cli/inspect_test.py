@@ -1,6 +1,7 @@
 """eckart inspect: the table, the three sources, the values."""
 
 import json
+import os
 import struct
 import unittest
 
@@ -90,6 +91,25 @@ class Inspect(CommandTest):
         text = self.run_eckart("inspect", "m").stdout
         self.assertEqual(text.count("ghost"), 1, text)
 
+    def test_a_tensor_in_another_shard_than_the_index_says_is_an_error(self):
+        config = llama_config()
+        tensors = llama_tensors(config)
+        head = {"lm_head.weight": tensors.pop("lm_head.weight")}
+        self.write("m/config.json", json.dumps(config))
+        self.write("m/a.safetensors", safetensors(tensors))
+        self.write("m/b.safetensors", safetensors(head))
+        names = {name: "a.safetensors" for name in tensors} | {"lm_head.weight": "b.safetensors"}
+        name = "m/model.safetensors.index.json"
+        self.write(name, json.dumps({"metadata": {"total_parameters": 7}, "weight_map": names}))
+        text = self.succeed("inspect", "m")
+        self.assertIn("the index says total_parameters 7", text)
+        self.write(name, json.dumps({"weight_map": names | {"model.norm.weight": "b.safetensors"}}))
+        result = self.run_eckart("inspect", "m")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("differ: 1 error, 0 warnings", result.stdout)
+        self.assertEqual(result.stdout.count("model.norm.weight is in a.safetensors, but the index names b.safetensors"),
+                         1, result.stdout)
+
     def test_more_layers_than_the_config_says(self):
         config = llama_config()
         self.model({**config, "num_hidden_layers": 1}, llama_tensors(config))
@@ -119,9 +139,82 @@ class Inspect(CommandTest):
         config = llama_config()
         self.model(config, llama_tensors(config))
         self.write("config.json", "{broken")
-        found = self.json_of("inspect", ".")
+        found = self.report_of("inspect", ".")
         self.assertIn("config.json", found["no_architecture"])
         self.assertGreater(found["parameters"]["total"], 0)
+
+    def test_a_config_that_cannot_be_used_is_an_error_that_says_what_it_is(self):
+        config = llama_config()
+        self.model(config, llama_tensors(config))
+        whole = json.dumps(config)
+        contents = {"{broken": "byte", whole[:100]: "byte", "": "empty", " \n": "blank",
+                    "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n": "Git LFS pointer",
+                    "<!DOCTYPE html><html>404</html>": "web page", "Entry not found": "plain text", "[1]": "object",
+                    "\ufeff" + whole: "byte order mark",
+                    json.dumps({**config, "num_attention_heads": 5}): "5 attention heads",
+                    json.dumps({**config, "model_type": 7}): "model_type"}
+        for content, word in contents.items():
+            self.write("config.json", content)
+            for command in ("inspect", "count"):
+                with self.subTest(content=content[:40], command=command):
+                    result = self.run_eckart(command, ".")
+                    self.assertEqual(result.returncode, 1)
+                    self.assertIn(word, result.stdout)
+                    self.assertIn("error", result.stdout)
+                    self.assertTrue(self.report_of(command, ".")["is_config_broken"])
+        path = self.folder / "config.json"
+        for make, word in ((lambda: os.mkfifo(path), "pipe"), (path.mkdir, "folder"),
+                           (lambda: path.symlink_to("nowhere"), "link to a file that is not there")):
+            path.rmdir() if path.is_dir() else path.unlink()
+            make()
+            with self.subTest(word=word):
+                result = self.run_eckart("inspect", ".")
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(word, result.stdout)
+                self.assertNotIn("there is no config", result.stdout)
+        path.unlink()
+        self.write("config.json", '{"model_type": "zebra"}')
+        self.assertFalse(self.json_of("inspect", ".")["is_config_broken"])
+
+    def test_a_config_stands_for_its_folder(self):
+        config = llama_config()
+        self.model(config, llama_tensors(config))
+        self.assertEqual(self.json_of("inspect", "config.json")["parameters"]["total"],
+                         self.json_of("inspect", ".")["parameters"]["total"])
+
+    def test_a_tied_matrix_that_is_stored_too_is_compared_with_the_values(self):
+        config = llama_config()
+        tensors = llama_tensors(config)
+        self.model({**config, "tie_word_embeddings": True}, tensors)
+        self.assertIn("lm_head.weight equals model.embed_tokens.weight", self.succeed("inspect", ".", "--values"))
+        tensors["lm_head.weight"] = ("F32", [32, 16], struct.pack("<f", 1.0) * 512)
+        self.model({**config, "tie_word_embeddings": True}, tensors)
+        self.assertIn("differs from model.embed_tokens.weight", self.succeed("inspect", ".", "--values"))
+        self.assertEqual(self.json_of("inspect", ".", "--values")["values"]["tied"],
+                         [{"tensor": "lm_head.weight", "tied_to": "model.embed_tokens.weight", "equal": False}])
+
+    def test_names_of_many_numbers_are_listed_and_not_unfolded(self):
+        names = [".".join(str((i * 7919 + j * 104729) % 1000003) for j in range(3)) for i in range(10_200)]
+        self.write("w.safetensors", safetensors({name: ("U8", [1]) for name in names}))
+        text = self.succeed("inspect", "w.safetensors")
+        self.assertIn("the names make more than 10,000 modules, so the tensors are listed; 200 more are in --tensors",
+                      text)
+        found = self.json_of("inspect", "w.safetensors")
+        self.assertEqual((len(found["modules"]), found["modules_omitted"]), (10_000, 200))
+        self.assertEqual(found["parameters"]["total"], 10_200)
+
+    def test_an_array_in_a_checkpoints_place_gets_a_way_out(self):
+        self.write("a.npy", b"\x93NUMPY\x01\x00" + b" " * 100)
+        for command in ("inspect", "count", "shapes"):
+            self.assertIn("`eckart check FILE` reads arrays", self.fail_with(1, command, "a.npy"))
+
+    def test_json_holds_names_as_they_are(self):
+        config = llama_config()
+        self.write("m\x1b[31m/config.json", json.dumps(config))
+        self.write("m\x1b[31m/model.safetensors", safetensors(llama_tensors(config)))
+        for command in ("inspect", "count", "shapes"):
+            self.assertEqual(self.json_of(command, "m\x1b[31m")["name"], "m\x1b[31m")
+            self.assertNotIn("\x1b", self.succeed(command, "m\x1b[31m"))
 
     def test_an_empty_file_of_tensors(self):
         self.write("empty.safetensors", safetensors({}))

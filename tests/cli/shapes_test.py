@@ -35,10 +35,18 @@ class Shapes(CommandTest):
         self.assertEqual(conflict["expected"], [8, 16])
         self.assertEqual(conflict["found"], [16, 16])
 
+    def test_a_missing_tensor_is_not_called_a_contradiction(self):
+        config = llama_config(num_key_value_heads=1)
+        tensors = llama_tensors(config)
+        del tensors["model.layers.0.mlp.up_proj.weight"]
+        self.write("config.json", json.dumps(config))
+        self.write("model.safetensors", safetensors(tensors))
+        text = self.run_eckart("shapes", ".").stdout
+        self.assertIn("<- not in the file", text)
+        self.assertIn("on 1 KV head,", text)
+
     def test_bad_options_are_named(self):
-        self.assertIn("layer", self.fail_with(1, "shapes", EXAMPLE, "--layer", 4))
-        self.assertIn("batch", self.fail_with(1, "shapes", EXAMPLE, "--batch", 0))
-        self.assertIn("tokens", self.fail_with(1, "shapes", EXAMPLE, "--tokens", -1))
+        self.assertIn("--layer is 4, but the model has layers 0 to 3", self.fail_with(1, "shapes", EXAMPLE, "--layer", 4))
 
     def test_an_unknown_family_has_no_flow(self):
         self.write("config.json", '{"model_type": "zebra"}')

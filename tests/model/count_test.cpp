@@ -113,7 +113,7 @@ TEST(Count, LayersWithOtherTensorsAreOtherRuns) {
 TEST(Count, WeightsTakeTheirDtypesBytes) {
   const Architecture arch = read_json(with(tiny_llama, R"("torch_dtype": "float32")"));
   EXPECT_EQ(count(arch, {.context = 1}).weights.bytes, 872 * 4);
-  EXPECT_EQ(count(arch, {.context = 1, .weights_dtype = Dtype::f4}).weights.bytes, 436);
+  EXPECT_EQ(count(arch, {.context = 1, .weights_dtype = Dtype::f4}).weights.bytes, 336 + 400);
   EXPECT_EQ(packed_bytes(3, Dtype::f4, "x"), 2);
   EXPECT_EQ(packed_bytes(3, Dtype::f6_e2m3, "x"), 3);
   // The tensor bytes of bert-base-cased's file.
@@ -133,7 +133,56 @@ TEST(Count, NotesSayWhatWasAssumed) {
                 "the config names the quantization fp8: the weights are counted without it, the "
                 "file is smaller",
                 "a context of 33 is beyond the 32 tokens that the model was made for"}));
-  EXPECT_TRUE(count(quantized, {.weights_dtype = Dtype::f8_e4m3}).notes.empty());
+  EXPECT_EQ(count(quantized, {.weights_dtype = Dtype::f8_e4m3}).notes,
+            std::vector<std::string>{"F8_E4M3 is for the layers' matrices, without scales: "
+                                     "embeddings, head, norms and biases stay BF16"});
+  const Architecture odd = read_json(with(tiny_llama, R"("dtype": "int7")"));
+  EXPECT_EQ(count(odd).notes.front(),
+            "the config names the dtype int7, which is not known: the weights are counted in BF16");
+}
+
+TEST(Count, ADtypeOfFewBitsIsForTheLayersMatrices) {
+  // 672 of tiny_llama's 872 parameters stand in them.
+  const Architecture arch = read_json(tiny_llama);
+  EXPECT_EQ(weight_bytes(arch, Dtype::bf16), 1744);
+  EXPECT_EQ(weight_bytes(arch, Dtype::f8_e4m3), 672 + 400);
+  EXPECT_EQ(weight_bytes(arch, Dtype::i8), 672 + 400);
+  const Architecture half = read_json(with(tiny_llama, R"("dtype": "float16")"));
+  EXPECT_EQ(dtype_beside_narrow(half), Dtype::f16);
+}
+
+TEST(Count, AQuantizedConfigIsEstimatedFromItsBitsAndGroups) {
+  const Architecture arch = read_json(tiny_llama);
+  // Each layer: 44 rows of 8 or 6 values in two groups of up to 4, each with 16 bits of scale and 4
+  // of zero point. The other 200 parameters are BF16.
+  const Index gptq = (672 * 4 + 2 * 88 * 20) / 8 + 400;
+  EXPECT_EQ(quantized_weight_bytes(arch, {"gptq", 4, 4, ""}), gptq);
+  EXPECT_EQ(quantized_weight_bytes(arch, {"awq", 4, 4, ""}), gptq);
+  EXPECT_EQ(quantized_weight_bytes(arch, {"gptq", 4, 0, ""}), (672 * 4 + 88 * 20) / 8 + 400);
+  EXPECT_EQ(quantized_weight_bytes(arch, {"fp8", 0, 0, ""}), 672 + 400);
+  EXPECT_EQ(quantized_weight_bytes(arch, {"mxfp4", 0, 0, ""}), 1744);  // there are no experts
+  EXPECT_EQ(quantized_weight_bytes(arch, {"gptq", 0, 128, ""}), std::nullopt);
+  EXPECT_EQ(quantized_weight_bytes(arch, {"magic", 4, 128, ""}), std::nullopt);
+}
+
+TEST(Training, GradientsAndAdaptersAreAtLeastBf16) {
+  const Count counted =
+      count(read_json(tiny_llama),
+            {.context = 1, .weights_dtype = Dtype::f4, .train = true, .lora_rank = 1});
+  EXPECT_EQ(counted.training->gradient_bytes, 1744);
+  EXPECT_EQ(counted.training->optimizer_bytes, 12 * 872);
+  EXPECT_EQ(counted.lora->weights_bytes, 392);
+  EXPECT_EQ(counted.notes.back(),
+            "gradients and the factors of a LoRA are BF16: F4 is too narrow to train in");
+}
+
+TEST(Activations, AreInTheConfigsDtypeOfAtLeast16Bits) {
+  const auto of = [](const std::string& settings) {
+    return count(read_json(with(tiny_llama, settings)), {.context = 1}).activations.dtype;
+  };
+  EXPECT_EQ(of(R"("dtype": "float32")"), Dtype::f32);
+  EXPECT_EQ(of(R"("dtype": "float16")"), Dtype::f16);
+  EXPECT_EQ(of(R"("dtype": "float8_e4m3fn")"), Dtype::bf16);
 }
 
 TEST(KvCache, OfATinyModelByHand) {

@@ -121,12 +121,12 @@ TEST(CrossCheck, AWrongHeadWidthIsInferredFromAllOfAttention) {
   EXPECT_EQ(found[0].message,
             "model.layers.{0..3}.self_attn.q_proj.weight is 128x64 in the file in 4 layers, but "
             "config.json implies 64x64 (heads, d_model), where heads is n_heads 8 x d_head 8");
-  EXPECT_EQ(found[0].hint, "the file fits d_head 16 instead of 8");
+  EXPECT_EQ(found[0].hint, "the file fits d_head (head_dim) 16 instead of 8");
   EXPECT_EQ(found[1].message,
             "model.layers.{0..3}.self_attn.k_proj.weight is 32x64 in the file in 4 layers, but "
             "config.json implies 16x64 (kv_heads, d_model), where kv_heads is n_kv_heads 2 x "
             "d_head 8");
-  EXPECT_EQ(found[1].hint, "the file fits d_head 16 instead of 8");
+  EXPECT_EQ(found[1].hint, "the file fits d_head (head_dim) 16 instead of 8");
   EXPECT_EQ(found[0].expected, "64x64");
   EXPECT_EQ(found[0].found, "128x64");
 }
@@ -138,7 +138,7 @@ TEST(CrossCheck, OtherKeyValueHeadsAreInferredWhereQueriesFit) {
   resize(list, "v_proj", {32, 64});
   const std::vector<Difference> found = check(architecture, list);
   ASSERT_EQ(kinds(found), "shape_differs shape_differs");
-  EXPECT_EQ(found[0].hint, "the file fits n_kv_heads 4 instead of 2");
+  EXPECT_EQ(found[0].hint, "the file fits n_kv_heads (num_key_value_heads) 4 instead of 2");
 }
 
 TEST(CrossCheck, AWrongInnerWidthIsInferred) {
@@ -150,7 +150,7 @@ TEST(CrossCheck, AWrongInnerWidthIsInferred) {
   const std::vector<Difference> found = check(architecture, list);
   ASSERT_EQ(kinds(found), "shape_differs shape_differs shape_differs");
   for (const Difference& difference : found) {
-    EXPECT_EQ(difference.hint, "the file fits d_ff 176 instead of 160");
+    EXPECT_EQ(difference.hint, "the file fits d_ff (intermediate_size) 176 instead of 160");
   }
 }
 
@@ -165,7 +165,8 @@ TEST(CrossCheck, APaddedVocabularyIsNamed) {
             "model.embed_tokens.weight is 192x64 in the file, but config.json implies 128x64 "
             "(vocab, d_model)");
   EXPECT_EQ(found[0].hint,
-            "the file fits n_vocab 192 instead of 128; rows beyond the tokenizer's are padding to "
+            "the file fits n_vocab (vocab_size) 192 instead of 128; rows beyond the tokenizer's "
+            "are padding to "
             "a multiple of 64");
 }
 
@@ -442,6 +443,40 @@ TEST(CrossCheck, TheIndexAndTheHeadersAreComparedBothWays) {
   EXPECT_EQ(found[1].message,
             "model.embed_tokens.weight is in the headers, but the index does not name it: loaders "
             "that follow the index leave it out");
+}
+
+TEST(CrossCheck, ATensorInAnotherShardThanTheIndexSaysIsAnError) {
+  const List list = stored_as_implied(llama(), Dtype::bf16);
+  const StoredList all = stored_list(list);
+  ShardIndex index = index_of(list);
+  index.shards.emplace_back("b.safetensors");
+  std::vector<std::uint32_t> shards(all.size(), 0);
+  const CrossCheckInput input = {.stored = &all, .index = &index, .shards = &shards};
+  EXPECT_EQ(kinds(cross_check(input)), "");
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].name.ends_with("up_proj.weight")) shards[i] = 1;
+  }
+  const std::vector<Difference> found = cross_check(input);
+  ASSERT_EQ(kinds(found), "index_wrong_shard");
+  EXPECT_EQ(found[0].level, DifferenceLevel::error);
+  EXPECT_EQ(found[0].count, 4);
+  EXPECT_EQ(found[0].message,
+            "model.layers.{0..3}.mlp.up_proj.weight is in b.safetensors (4 tensors), but the index "
+            "names model-00001-of-00001.safetensors");
+}
+
+TEST(CrossCheck, ATotalOfParametersIsComparedWithTheHeaders) {
+  const List list = stored_as_implied(gpt2(), Dtype::f32);
+  ShardIndex index = index_of(list);
+  index.total_parameters = *index.total_size / 4;
+  EXPECT_EQ(kinds(check(gpt2(), list, &index)), "");
+  index.total_parameters = 124'000'000;
+  const std::vector<Difference> found = check(gpt2(), list, &index);
+  ASSERT_EQ(kinds(found), "total_parameters_differs");
+  EXPECT_EQ(found[0].level, DifferenceLevel::warning);
+  EXPECT_EQ(found[0].message,
+            "the index says total_parameters 124000000, but the tensors of the headers have 728 "
+            "elements");
 }
 
 TEST(CrossCheck, ATotalSizeWithoutTheBuffersIsExplained) {

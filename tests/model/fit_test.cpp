@@ -63,10 +63,10 @@ TEST(Fit, WeightsThatDoNotFitSayHowMuchIsMissingAndWhatWouldFit) {
   EXPECT_EQ(found.available_bytes, 1000);
   EXPECT_EQ(found.weights_bytes, 1744);
   EXPECT_EQ(found.missing_bytes, 880);
-  EXPECT_EQ(found.dtype_that_fits, Dtype::f4);  // F8 takes 872 and 136
+  EXPECT_EQ(found.dtype_that_fits, Dtype::f4);  // F8 takes 1072 and 136, F4 736
   EXPECT_FALSE(found.longest_context.has_value());
   EXPECT_FALSE(found.largest_batch.has_value());
-  EXPECT_EQ(tiny_fit(1008).dtype_that_fits, Dtype::f8_e4m3);
+  EXPECT_EQ(tiny_fit(1208).dtype_that_fits, Dtype::f8_e4m3);
   EXPECT_EQ(tiny_fit(500).dtype_that_fits, std::nullopt);
 }
 
@@ -103,11 +103,13 @@ TEST(Fit, OneMoreTokenOrSequenceDoesNotFitInAnyModel) {
           arch.tensors.begin(), arch.tensors.end(),
           [](const TensorSpec& spec) { return spec.role == Role::w_unembed && !spec.is_extra; });
       return count(arch, {.context = 1}).weights.bytes + cache +
-             2 * live_elements_per_token(arch) * tokens +
+             bits(activation_dtype(arch)) / 8 * live_elements_per_token(arch) * tokens +
              (has_logits ? 4 * arch.n_vocab * batch : 0);
     };
     const Fit found = fit(arch, {.bytes = bytes, .context = 1000, .batch = 2});
-    if (found.longest_context && found.longest_context->context < Index{1} << 40) {
+    // Not where windows or a table of positions end it.
+    const Index longest = found.longest_context ? found.longest_context->context : 0;
+    if (longest > 0 && longest < Index{1} << 40 && longest != arch.context) {
       const Index context = found.longest_context->context;
       EXPECT_EQ(found.longest_context->total_bytes, total(context, 2)) << config.name;
       EXPECT_LE(total(context, 2), bytes) << config.name;
@@ -145,6 +147,63 @@ TEST(Fit, AnEncoderComputesItsWholeInputAtOnce) {
   EXPECT_EQ(found.longest_context->context, 5);
   EXPECT_EQ(found.longest_context->kv_cache_bytes, 0);
   EXPECT_EQ(found.largest_batch->batch, 2);
+}
+
+TEST(Fit, AContextEndsWithTheLearnedPositions) {
+  const Fit found = fit(read_json(tiny_bert), {.bytes = 1'000'000'000});
+  EXPECT_EQ(found.longest_context->context, 8);
+  EXPECT_GT(found.largest_batch->batch, 1000);
+}
+
+TEST(Fit, TrainingTakesWhatItsCountSays) {
+  for (const std::string& json : {tiny_llama, tiny_bert}) {
+    const Architecture arch = read_json(json);
+    for (const Index context : {1, 3, 8}) {
+      const Count counted = count(arch, {.context = context, .batch = 5, .train = true});
+      const FitPoint point = memory_needed(arch, {.context = context, .batch = 5, .train = true});
+      EXPECT_EQ(point.total_bytes, counted.training->total_bytes);
+      EXPECT_EQ(point.working_bytes, counted.activations.training_bytes);
+      EXPECT_EQ(point.kv_cache_bytes, 0);
+    }
+  }
+}
+
+TEST(Fit, ALoraTakesItsFactorsAndTheActivationsBesideTheWeights) {
+  const Architecture arch = read_json(tiny_llama);
+  const Count counted = count(arch, {.context = 4, .batch = 2, .lora_rank = 2});
+  const LoraCount& lora = *counted.lora;
+  const FitPoint point = memory_needed(arch, {.context = 4, .batch = 2, .lora_rank = 2});
+  EXPECT_EQ(point.weights_bytes, 1744);
+  EXPECT_EQ(point.trained_bytes, lora.weights_bytes + lora.gradient_bytes + lora.optimizer_bytes);
+  EXPECT_EQ(point.total_bytes, 1744 + point.trained_bytes + counted.activations.training_bytes);
+  const FitPoint one =
+      memory_needed(arch, {.context = 4, .batch = 2, .lora_rank = 2, .lora_targets = {"w_q"}});
+  EXPECT_LT(one.trained_bytes, point.trained_bytes);
+}
+
+TEST(Fit, OneMoreTokenOfTrainingDoesNotFit) {
+  const Architecture arch = read_json(tiny_llama);
+  for (const Index rank : {0, 2}) {
+    FitOptions options = {.bytes = 100'000, .context = 4, .train = true, .lora_rank = rank};
+    const Fit found = fit(arch, options);
+    EXPECT_EQ(found.purpose, rank == 0 ? FitPurpose::training : FitPurpose::lora_training);
+    options.context = found.longest_context->context;
+    EXPECT_EQ(memory_needed(arch, options).total_bytes, found.longest_context->total_bytes);
+    EXPECT_LE(found.longest_context->total_bytes, 100'000);
+    ++options.context;
+    EXPECT_GT(memory_needed(arch, options).total_bytes, 100'000);
+  }
+  const Fit small = fit(arch, {.bytes = 2000, .train = true});
+  EXPECT_GT(small.missing_bytes, 0);
+  EXPECT_EQ(small.dtype_that_fits, std::nullopt);
+}
+
+TEST(Fit, TheRequestIsAnsweredItself) {
+  // 1744 of weights, 4 x 32 of cache, 64 for one token at once, 40 of logits.
+  EXPECT_EQ(tiny_fit(1976).request.total_bytes, 1976);
+  EXPECT_EQ(tiny_fit(1976).request_missing_bytes, 0);
+  EXPECT_EQ(tiny_fit(1900).request_missing_bytes, 76);
+  EXPECT_EQ(tiny_fit(1000).request_missing_bytes, 976);
 }
 
 TEST(Fit, OptionsOutOfRangeAreErrors) {

@@ -202,6 +202,32 @@ TEST(ShapeFlow, OfGemma2HasANormOnBothSidesOfEachBlockAndWindows) {
             "softmax over the keys up to the token");
 }
 
+TEST(ShapeFlow, OfGemma2SaysHowItsFormulasDiffer) {
+  const std::string more = R"(, "num_key_value_heads": 4, "query_pre_attn_scalar": 224)";
+  const Flow flow = shape_flow(small("gemma2", "Gemma2ForCausalLM", more));
+  EXPECT_EQ(step_of(flow, "embedding").expression,
+            "rows of w_embed at the tokens' numbers, times sqrt(d_model)");
+  EXPECT_EQ(step_of(flow, "norm").expression, "x / rms(x) * (1 + w)");
+  EXPECT_EQ(step_of(flow, "scores").expression, "50 tanh(q k^T / sqrt(224) / 50)");
+  EXPECT_EQ(step_of(flow, "unembedding").expression, "30 tanh(x w_embed^T / 30)");
+  const Flow plain = shape_flow(
+      small("gemma2", "Gemma2ForCausalLM",
+            more + R"(, "attn_logit_softcapping": null, "final_logit_softcapping": null)"));
+  EXPECT_EQ(step_of(plain, "scores").expression, "q k^T / sqrt(224)");
+  EXPECT_EQ(step_of(plain, "unembedding").expression, "x w_embed^T");
+}
+
+TEST(ShapeFlow, OfPhiAndNeoxTurnsAPartOfEachHead) {
+  EXPECT_EQ(step_of(shape_flow(small("phi", "PhiForCausalLM")), "rotary").expression,
+            "the first 2 of each head of q turned by the token's position");
+  EXPECT_EQ(step_of(shape_flow(small("gpt_neox", "GPTNeoXForCausalLM")), "rotary").expression,
+            "the first 1 of each head of q turned by the token's position");
+  EXPECT_EQ(step_of(shape_flow(small("gpt_neox", "GPTNeoXForCausalLM", R"(, "rotary_pct": 1.0)")),
+                    "rotary")
+                .expression,
+            "q turned by the token's position");
+}
+
 TEST(ShapeFlow, OfBloomAddsADistanceToTheScores) {
   const Flow flow = shape_flow(architecture_of(
       R"({"model_type": "bloom", "architectures": ["BloomForCausalLM"], "vocab_size": 50,
@@ -307,7 +333,10 @@ TEST(CheckFlow, TheFirstStepThatContradictsIsMarkedWithWhatWouldFit) {
   EXPECT_EQ(conflict->message,
             "model.layers.0.self_attn.q_proj.weight is 32x16 in the file, but config.json implies "
             "16x16 (heads, d_model), where heads is n_heads 4 x d_head 4");
-  EXPECT_EQ(conflict->hint, "the file fits d_head 8 instead of 4 or n_heads 8 instead of 4");
+  EXPECT_EQ(conflict->hint,
+            "the file fits d_head (head_dim) 8 instead of 4 or n_heads (num_attention_heads) 8 "
+            "instead of "
+            "4");
 }
 
 TEST(CheckFlow, AMissingTensorIsAConflict) {

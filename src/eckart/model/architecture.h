@@ -141,8 +141,17 @@ struct Architecture {
   Index n_dropouts = 2;          // how often it stands in a layer
   double attention_dropout = 0;  // of the softmax's weights
   double embedding_dropout = 0;
+  /// What the table does not show of the operations, for the shape flow.
+  double query_scale = 0;        // scores are divided by its root; 0: by that of d_head
+  double attention_softcap = 0;  // scores s become cap tanh(s / cap); 0: they stay
+  double logit_softcap = 0;
+  Index d_rotary = 0;             // elements of a head that are turned; 0: all
+  bool scales_embedding = false;  // by the root of d_model
+  bool norm_adds_one = false;     // norms multiply by 1 + w
   /// What the config says the weights are stored as.
   std::optional<Dtype> dtype;
+  /// What stands there instead where no dtype is known by that name; else empty.
+  std::string unknown_dtype;
   /// `quant_method` of the config's `quantization_config`, or empty. The table is that of the
   /// model without it.
   std::string quantization;

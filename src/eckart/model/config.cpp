@@ -4,6 +4,7 @@
 #include "eckart/io/findings.h"
 #include "eckart/io/json_events.h"
 #include "eckart/io/mapped_file.h"
+#include "eckart/io/validate.h"
 
 #include <charconv>
 #include <cstddef>
@@ -311,12 +312,41 @@ Config parse_config(std::string_view json, const std::string& source) {
   return Config(source, builder.root());
 }
 
+namespace {
+
+// Says what a file is that can be no config: a pointer, a page, another format.
+void refuse_other_files(const MappedFile& file, std::string_view text) {
+  const std::string who = printable_path(file.path()) + ": ";
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) {
+    throw_format_error(file.path(), 0,
+                       who + "the file is " + (text.empty() ? "empty" : "blank") +
+                           ", but a config is one JSON object",
+                       "fetch the file again");
+  }
+  if (text.starts_with("\xEF\xBB\xBF")) {
+    throw_format_error(file.path(), 0,
+                       who + "the file begins with a byte order mark, but JSON has none",
+                       "save it as UTF-8 without a byte order mark (BOM)");
+  }
+  if (text[first] == '{') return;
+  const std::optional<MistakenFile> mistaken = recognize(file.bytes());
+  // Of JSON that is no object the parser says what it is.
+  if (!mistaken || mistaken->rule == "json_text") return;
+  throw_format_error(file.path(), 0, who + mistaken->message + ", but a config is one JSON object",
+                     mistaken->hint);
+}
+
+}  // namespace
+
 Config load_config(const std::filesystem::path& path) {
   std::error_code ignored;  // what is wrong with the path, open_mapped says
   const bool is_folder = std::filesystem::is_directory(path, ignored);
   const MappedFile file = open_mapped(is_folder ? path / "config.json" : path);
   const std::span<const std::byte> bytes = file.bytes();
-  return parse_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.path());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  refuse_other_files(file, text);
+  return parse_config(text, file.path());
 }
 
 }  // namespace eckart

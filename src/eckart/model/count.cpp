@@ -1,7 +1,6 @@
 #include "eckart/model/count.h"
 
 #include "eckart/core/errors.h"
-#include "eckart/io/findings.h"
 #include "eckart/model/checked.h"
 
 #include <algorithm>
@@ -64,23 +63,33 @@ TrainingCount count_training(const Count& count) {
   training.flops_6nd_non_embedding =
       checked_product({6, count.parameters.active_non_embedding, training.tokens}, "6 N D");
   training.weights_bytes = count.weights.bytes;
-  training.gradient_bytes = packed_bytes(n, count.weights.dtype, "the gradients' bytes");
+  const Dtype trained = trained_dtype(count.weights.dtype);
+  training.gradient_bytes = packed_bytes(n, trained, "the gradients' bytes");
   training.optimizer_bytes =
-      checked_product({bits(count.weights.dtype) >= 32 ? 8 : 12, n}, "the optimizer's bytes");
+      checked_product({bits(trained) >= 32 ? 8 : 12, n}, "the optimizer's bytes");
   training.activation_bytes = count.activations.training_bytes;
+  training.activation_bytes_fused = count.activations.training_bytes_fused;
   training.total_bytes = checked_sum({training.weights_bytes, training.gradient_bytes,
                                       training.optimizer_bytes, training.activation_bytes},
                                      "the training's bytes");
   return training;
 }
 
-WeightBytes count_weights(const ParameterCount& parameters, Dtype dtype,
-                          const std::optional<Index>& stored_bytes) {
+WeightBytes count_weights(const Architecture& arch, const ParameterCount& parameters, Dtype dtype,
+                          const CountOptions& options) {
+  const std::optional<Index>& stored = options.stored_weights_bytes;
   return {.dtype = dtype,
-          .is_stored = stored_bytes.has_value(),
-          .bytes = stored_bytes ? *stored_bytes
-                                : packed_bytes(parameters.total, dtype, "the weights' bytes"),
+          .is_stored = stored.has_value(),
+          .storage = stored ? options.weights_storage : std::string(),
+          .bytes = stored ? *stored : weight_bytes(arch, dtype),
           .extra_bytes = packed_bytes(parameters.extra, dtype, "the extra weights' bytes")};
+}
+
+void note_narrow_training(Dtype dtype, const CountOptions& options,
+                          std::vector<std::string>& notes) {
+  if ((!options.train && options.lora_rank == 0) || trained_dtype(dtype) == dtype) return;
+  notes.push_back("gradients and the factors of a LoRA are BF16: " + std::string(to_string(dtype)) +
+                  " is too narrow to train in");
 }
 
 }  // namespace
@@ -91,13 +100,26 @@ Index packed_bytes(Index elements, Dtype dtype, const std::string& quantity) {
 }
 
 WeightDtype choose_weights_dtype(const Architecture& arch, std::optional<Dtype> asked) {
-  if (asked) return {.dtype = *asked, .notes = {}};
+  if (asked) {
+    WeightDtype chosen = {.dtype = *asked, .notes = {}};
+    if (bits(*asked) < 16) {
+      chosen.notes.push_back(std::string(to_string(*asked)) +
+                             " is for the layers' matrices, without scales: embeddings, head, "
+                             "norms and biases stay " +
+                             std::string(to_string(dtype_beside_narrow(arch))));
+    }
+    return chosen;
+  }
   WeightDtype chosen = {.dtype = arch.dtype.value_or(Dtype::bf16), .notes = {}};
   if (!arch.dtype) {
-    chosen.notes.emplace_back("the config names no dtype: the weights are counted in BF16");
+    chosen.notes.push_back(
+        (arch.unknown_dtype.empty()
+             ? std::string("the config names no dtype")
+             : "the config names the dtype " + arch.unknown_dtype + ", which is not known") +
+        ": the weights are counted in BF16");
   }
   if (!arch.quantization.empty()) {
-    chosen.notes.push_back("the config names the quantization " + printable(arch.quantization, 60) +
+    chosen.notes.push_back("the config names the quantization " + arch.quantization +
                            ": the weights are counted without it, the file is smaller");
   }
   return chosen;
@@ -212,17 +234,21 @@ Count count(const Architecture& arch, const CountOptions& options) {
                           std::to_string(arch.context) + " tokens that the model was made for");
   }
   count.parameters = count_parameters(arch);
-  count.weights = count_weights(count.parameters, dtype, options.stored_weights_bytes);
+  count.weights = count_weights(arch, count.parameters, dtype, options);
+  note_narrow_training(dtype, options, count.notes);
   count.kv_cache = count_kv_cache(
       arch, {.context = count.context, .batch = count.batch, .dtype = options.kv_dtype});
-  count.activations = count_activations(
-      arch, {.context = count.context, .batch = count.batch, .dtype = options.activation_dtype});
+  count.activations =
+      count_activations(arch, {.context = count.context,
+                               .batch = count.batch,
+                               .dtype = options.activation_dtype.value_or(activation_dtype(arch))});
   count.macs = count_macs(arch, count.context, count.batch);
   count.flops = to_flops(arch, count.macs, count.context);
   if (options.train) count.training = count_training(count);
   if (options.lora_rank > 0) {
-    count.lora = count_lora(
-        arch, {.rank = options.lora_rank, .targets = options.lora_targets, .dtype = dtype});
+    count.lora = count_lora(arch, {.rank = options.lora_rank,
+                                   .targets = options.lora_targets,
+                                   .dtype = trained_dtype(dtype)});
   }
   return count;
 }

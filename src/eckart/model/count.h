@@ -9,6 +9,7 @@
 #include "eckart/core/shape.h"
 #include "eckart/io/dtype.h"
 #include "eckart/model/architecture.h"
+#include "eckart/model/quantization.h"
 
 #include <optional>
 #include <string>
@@ -57,6 +58,7 @@ ParameterCount count_parameters(const Architecture& arch);
 struct WeightBytes {
   Dtype dtype = Dtype::bf16;
   bool is_stored = false;  // the bytes are those of a file, in whatever dtypes it has
+  std::string storage;     // then: what they are, `as stored`
   Index bytes = 0;         // of the total, elements of less than a byte packed
   Index extra_bytes = 0;   // of the extra parameters
 };
@@ -68,6 +70,27 @@ struct WeightDtype {
 };
 /// `asked`, else the config's, else BF16.
 WeightDtype choose_weights_dtype(const Architecture& arch, std::optional<Dtype> asked);
+
+/// Whether a line is a matrix of the layers' attention, MLP or experts, without the router: what a
+/// dtype of less than 16 bits, a quantization and a LoRA apply to.
+bool is_layer_matrix(const TensorSpec& spec);
+/// The dtype that a gradient, an adapter or an activation has beside weights of `dtype`: the same,
+/// but BF16 where that is narrower than 16 bits or no float.
+Dtype trained_dtype(Dtype dtype);
+/// That of the config's dtype: what activations are computed in.
+Dtype activation_dtype(const Architecture& arch);
+/// Bytes of the weights in a dtype. One of less than 16 bits is for the matrices of the layers:
+/// embeddings, head, norms, biases and routers stay in 16 bits, as in files. Throws ArgumentError
+/// when they are beyond 63 bits, as does `quantized_weight_bytes`.
+Index weight_bytes(const Architecture& arch, Dtype dtype);
+/// What embeddings, head, norms and the like are in beside matrices of less than 16 bits: the
+/// config's dtype where that has 16 bits, else BF16.
+Dtype dtype_beside_narrow(const Architecture& arch);
+/// An estimate of what the weights take as the config's quantization stores them: values, scales and
+/// zero points of the layers' matrices (MXFP4: of the experts), the rest in the config's dtype. Nothing for a
+/// method that is not known.
+std::optional<Index> quantized_weight_bytes(const Architecture& arch,
+                                            const Quantization& quantization);
 
 /// `context` tokens in each of `batch` sequences.
 struct KvCacheOptions {
@@ -177,12 +200,13 @@ struct TrainingCount {
   Index flops_6nd_total = 0;
   Index flops_6nd_non_embedding = 0;
   Index weights_bytes = 0;
-  Index gradient_bytes = 0;  // in the weights' dtype
+  Index gradient_bytes = 0;  // in the weights' dtype, at least BF16
   /// AdamW: two F32 moments, and an F32 copy of weights that are shorter: 12 or 8 bytes a
   /// parameter.
   Index optimizer_bytes = 0;
-  Index activation_bytes = 0;
-  Index total_bytes = 0;
+  Index activation_bytes = 0;        // with the score tables
+  Index activation_bytes_fused = 0;  // of an attention that never forms them
+  Index total_bytes = 0;             // with `activation_bytes`
 };
 
 /// One line of the table that gets an adapter: B A beside W, A of rank x d_in, B of d_out x rank.
@@ -222,8 +246,9 @@ struct CountOptions {
   std::optional<Dtype> weights_dtype = {};  // nothing: the config's, else BF16
   /// What the weights take in their file, where that has several dtypes or is quantized.
   std::optional<Index> stored_weights_bytes = {};
+  std::string weights_storage = "as stored";  // what these bytes are
   Dtype kv_dtype = Dtype::bf16;
-  Dtype activation_dtype = Dtype::bf16;
+  std::optional<Dtype> activation_dtype = {};  // nothing: see the function of that name
   bool train = false;
   Index lora_rank = 0;  // 0: no adapter
   std::vector<std::string> lora_targets = {};

@@ -9,13 +9,6 @@
 namespace eckart {
 namespace {
 
-bool is_default_target(const TensorSpec& spec) {
-  const bool is_in_layer =
-      spec.component == Component::attention || spec.component == Component::mlp ||
-      spec.component == Component::experts || spec.component == Component::shared_experts;
-  return is_in_layer && spec.role != Role::router;
-}
-
 std::string_view without_weight(std::string_view name) {
   constexpr std::string_view ending = ".weight";
   if (name.ends_with(ending)) name.remove_suffix(ending.size());
@@ -89,7 +82,7 @@ LoraCount count_lora(const Architecture& arch, const LoraOptions& options) {
   count.rank = options.rank;
   for (const TensorSpec* spec : matrices) {
     const auto matches = [&](const std::string& target) { return is_called(*spec, target); };
-    const bool is_target = options.targets.empty() ? is_default_target(*spec)
+    const bool is_target = options.targets.empty() ? is_layer_matrix(*spec)
                                                    : std::any_of(options.targets.begin(),
                                                                  options.targets.end(), matches);
     if (!is_target) continue;

@@ -7,8 +7,12 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace eckart::detail {
 namespace {
+
+std::string short_number(double number) { return fmt::format("{:g}", number); }
 
 // Without learned positions and without ALiBi, queries and keys are turned.
 bool is_rotary(const Architecture& arch) {
@@ -131,7 +135,8 @@ class AttentionSteps {
     if (!is_rotary(arch_)) return;
     const std::string what =
         arch_.latent ? "the last " + std::to_string(arch_.latent->d_rope) + " of each head of "
-                     : "";
+        : arch_.d_rotary > 0 ? "the first " + std::to_string(arch_.d_rotary) + " of each head of "
+                             : "";
     const std::string how = " turned by the token's position";
     builder_.add("rotary", what + "q" + how, {q_shape_}, q_shape_);
     builder_.add("rotary", what + "k" + how, {k_shape_}, k_shape_);
@@ -155,6 +160,13 @@ class AttentionSteps {
                              "the MACs of attention");
     };
     std::string expression = "q k^T / sqrt(d_head)";
+    if (arch_.query_scale > 0) {
+      expression = "q k^T / sqrt(" + short_number(arch_.query_scale) + ")";
+    }
+    if (arch_.attention_softcap > 0) {
+      const std::string cap = short_number(arch_.attention_softcap);
+      expression = cap + " tanh(" + expression + " / " + cap + ")";
+    }
     if (arch_.has_alibi) expression += " - slope * distance";
     if (is_grouped()) {
       expression += ", a key for " +

@@ -1,6 +1,7 @@
 #include "eckart/model/flow_builder.h"
 
 #include "eckart/model/checked.h"
+#include "eckart/model/count.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,12 +9,6 @@
 
 namespace eckart::detail {
 namespace {
-
-// Activations are computed in the weights' type; stored narrower, they are widened first.
-Dtype activation_dtype(const Architecture& arch) {
-  const Dtype dtype = arch.dtype.value_or(Dtype::bf16);
-  return bits(dtype) >= 16 && is_floating(dtype) ? dtype : Dtype::bf16;
-}
 
 Shape shape_of(const std::vector<FlowAxis>& axes) {
   std::vector<Index> sizes;
@@ -152,8 +147,8 @@ Shape FlowBuilder::apply(std::string_view name, std::string expression, FlowUnit
 
 Shape FlowBuilder::norm(std::string_view name, FlowUnit& unit, const Shape& input) {
   // RMSNorm has no bias, LayerNorm has one.
-  return apply(name, unit.biases.empty() ? "x / rms(x) * w" : "(x - mean) / std * w + b", unit,
-               input, input);
+  const char* const rms = arch_.norm_adds_one ? "x / rms(x) * (1 + w)" : "x / rms(x) * w";
+  return apply(name, unit.biases.empty() ? rms : "(x - mean) / std * w + b", unit, input, input);
 }
 
 FlowUnit* find_unit(const FlowBuilder& builder, std::vector<FlowUnit>& units, Role role,

@@ -188,6 +188,56 @@ bool is_transposed(const Shape& a, const Shape& b) {
   return sizes == b.sizes();
 }
 
+struct ConfigKey {
+  std::string_view family;  // empty: those that are not listed
+  std::string_view number;
+  std::string_view key;  // empty: the config has none, the number follows from others
+};
+
+constexpr std::array<ConfigKey, 33> config_keys = {{
+    {"gpt2", "d_model", "n_embd"},
+    {"gpt2", "n_heads", "n_head"},
+    {"gpt2", "n_kv_heads", ""},
+    {"gpt2", "d_head", ""},
+    {"gpt2", "d_ff", "n_inner"},
+    {"gpt2", "context", "n_positions"},
+    {"bloom", "n_heads", "n_head"},
+    {"bloom", "n_kv_heads", ""},
+    {"bloom", "d_head", ""},
+    {"bloom", "d_ff", ""},
+    {"distilbert", "d_model", "dim"},
+    {"distilbert", "n_heads", ""},
+    {"distilbert", "n_kv_heads", ""},
+    {"distilbert", "d_head", ""},
+    {"distilbert", "d_ff", "hidden_dim"},
+    {"bert", "d_head", ""},
+    {"roberta", "d_head", ""},
+    {"gpt_neox", "d_head", ""},
+    {"phi", "d_head", ""},
+    {"deepseek_v2", "d_head", ""},
+    {"deepseek_v3", "d_head", ""},
+    {"mixtral", "n_experts", "num_local_experts"},
+    {"mixtral", "d_expert", "intermediate_size"},
+    {"gpt_oss", "n_experts", "num_local_experts"},
+    {"", "d_model", "hidden_size"},
+    {"", "n_heads", "num_attention_heads"},
+    {"", "n_kv_heads", "num_key_value_heads"},
+    {"", "d_head", "head_dim"},
+    {"", "d_ff", "intermediate_size"},
+    {"", "d_expert", "moe_intermediate_size"},
+    {"", "n_vocab", "vocab_size"},
+    {"", "context", "max_position_embeddings"},
+    {"", "n_experts", "num_experts"},
+}};
+
+// What a number is called in the configs of a family, where they have it.
+std::string_view config_key(std::string_view family, std::string_view number) {
+  for (const ConfigKey& key : config_keys) {
+    if (key.number == number && (key.family.empty() || key.family == family)) return key.key;
+  }
+  return {};
+}
+
 std::string with_value(const Numbers& numbers, Number number, const TensorSpec& spec) {
   return name_of(number, spec) + ' ' + std::to_string(static_cast<Index>(at(numbers, number)));
 }
@@ -248,7 +298,9 @@ std::string fit_in_words(const Architecture& architecture, const FoundShape& fou
   }
   std::vector<std::string> fits;
   for (const ConfigFit& fit : shape_fits(architecture, found, others)) {
-    fits.push_back(fit.number + ' ' + std::to_string(fit.value) + " instead of " +
+    const std::string_view key = config_key(architecture.family, fit.number);
+    const std::string in_config = key.empty() ? "" : " (" + std::string(key) + ")";
+    fits.push_back(fit.number + in_config + ' ' + std::to_string(fit.value) + " instead of " +
                    std::to_string(fit.current));
   }
   if (fits.empty()) return {};

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace eckart {
 namespace {
 
@@ -110,7 +112,10 @@ Shape input_steps(FlowBuilder& builder) {
   for (FlowUnit& unit : units) {
     switch (builder.spec(unit).role) {
       case Role::token_embedding:
-        builder.apply("embedding", "rows of w_embed at the tokens' numbers", unit, ids, x);
+        builder.apply("embedding",
+                      std::string("rows of w_embed at the tokens' numbers") +
+                          (builder.arch().scales_embedding ? ", times sqrt(d_model)" : ""),
+                      unit, ids, x);
         break;
       case Role::position_embedding:
         builder.apply("position_embedding", "x + the rows of the tokens' positions", unit, x, x);
@@ -165,6 +170,7 @@ class OutputSteps {
     const FlowAxis out = {spec.shape.name(axis), spec.shape.size(axis)};
     if (spec.use != Use::per_sequence) {
       x_ = builder_.linear(name, unit, x_, builder_.rows({out}));
+      if (spec.role == Role::w_unembed) cap_logits();
       return;
     }
     if (!has_one_) {
@@ -177,6 +183,13 @@ class OutputSteps {
   }
 
   using FlowAxis = detail::FlowAxis;
+
+  void cap_logits() {
+    if (!(builder_.arch().logit_softcap > 0)) return;
+    const std::string cap = fmt::format("{:g}", builder_.arch().logit_softcap);
+    std::string& expression = builder_.flow().steps.back().expression;
+    expression = cap + " tanh(" + expression + " / " + cap + ")";
+  }
 
   static const char* name_of(Role role) {
     switch (role) {

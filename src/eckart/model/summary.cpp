@@ -42,24 +42,44 @@ class Summarizer {
              const NameTree& tree)
       : tensors_(tensors), specs_(specs), tree_(tree) {}
 
-  SummaryNode root() const {
-    SummaryNode root;
+  // The summary without what is not counted. `counted`: positions of the tensors in the tree.
+  Summary run(const std::vector<std::uint32_t>& counted) {
+    Summary summary;
+    SummaryNode& root = summary.root;
     const NameTreeNode& node = tree_.root();
     root.parameters = node.parameters;
     root.bytes = node.bytes;
     root.n_tensors = node.n_items;
     root.children = rows_below(node, {}, false);
+    if (n_rows_ > max_summary_rows) {
+      summary.is_flat = true;
+      root.children = flat_rows(counted);
+      summary.n_omitted =
+          static_cast<Index>(counted.size()) - static_cast<Index>(root.children.size());
+    }
     const double whole = static_cast<double>(std::max<Index>(1, node.parameters));
     set_shares(root, 1.0 / whole);
-    return root;
+    return summary;
   }
 
  private:
   using Rows = std::vector<SummaryNode>;
 
+  Rows flat_rows(const std::vector<std::uint32_t>& counted) const {
+    Rows rows;
+    for (const std::uint32_t i : counted) {
+      if (static_cast<Index>(rows.size()) == max_summary_rows) break;
+      rows.push_back(row_of(i, tensors_[i].name, tensors_[i].name));
+    }
+    return rows;
+  }
+
   SummaryNode tensor_row(const NameTreeNode& node, std::string_view label,
                          const std::string& path) const {
-    const auto at = static_cast<std::size_t>(node.item);
+    return row_of(static_cast<std::size_t>(node.item), label, path);
+  }
+
+  SummaryNode row_of(std::size_t at, std::string_view label, const std::string& path) const {
     const LogicalTensor& tensor = tensors_[at];
     SummaryNode row;
     row.label = label;
@@ -75,13 +95,14 @@ class Summarizer {
 
   // The rows that stand for a node's children. `in_group`: below a numeric part, where the names
   // of modules go into the labels instead of making a level each.
-  Rows rows_below(const NameTreeNode& parent, const std::string& path, bool in_group) const {
+  Rows rows_below(const NameTreeNode& parent, const std::string& path, bool in_group) {
     Rows rows;
     std::map<std::uint32_t, std::vector<Index>> groups;  // of numeric children, by node
     for (const NameTreeChild& child : parent.children) {
       if (child.number >= 0) groups[child.node].push_back(child.number);
     }
     for (const std::uint32_t position : parent.by_order) {
+      if (++n_rows_ > max_summary_rows) break;  // what is made so far is thrown away
       const NameTreeChild& child = parent.children[position];
       const NameTreeNode& node = tree_.node(child.node);
       if (child.number >= 0) {
@@ -130,8 +151,7 @@ class Summarizer {
     return row;
   }
 
-  void add_module(const NameTreeChild& child, const std::string& path, bool in_group,
-                  Rows& rows) const {
+  void add_module(const NameTreeChild& child, const std::string& path, bool in_group, Rows& rows) {
     const NameTreeNode& node = tree_.node(child.node);
     Rows below = rows_below(node, path, in_group);
     if (below.size() == 1 && below[0].is_tensor &&
@@ -160,7 +180,7 @@ class Summarizer {
 
   // Numeric siblings that are alike, as one row.
   SummaryNode group_row(const NameTreeNode& node, const std::string& path,
-                        const std::vector<Index>& numbers) const {
+                        const std::vector<Index>& numbers) {
     const std::string ranges = number_ranges(numbers);
     const std::string label = numbers.size() == 1 ? ranges : '{' + ranges + '}';
     const std::string group_path = path.empty() ? label : path + '.' + label;
@@ -185,6 +205,7 @@ class Summarizer {
   const std::vector<LogicalTensor>& tensors_;
   const std::vector<const TensorSpec*>& specs_;
   const NameTree& tree_;
+  Index n_rows_ = 0;
 };
 
 // Why a tensor is not counted; empty for one that is.
@@ -349,7 +370,9 @@ Summary summarize(const std::vector<LogicalTensor>& tensors, const Architecture*
     std::stable_sort(counted.begin(), counted.end(), less);
   }
   const NameTree tree = tree_of(tensors, specs, counted, architecture);
-  return {Summarizer(tensors, specs, tree).root(), not_counted.finish()};
+  Summary summary = Summarizer(tensors, specs, tree).run(counted);
+  summary.not_counted = not_counted.finish();
+  return summary;
 }
 
 }  // namespace eckart

@@ -45,8 +45,15 @@ struct NotCounted {
   std::uint64_t bytes = 0;
 };
 
+/// The most rows that a summary's tree has.
+inline constexpr Index max_summary_rows = 10'000;
+
 struct Summary {
   SummaryNode root;  // without a label; its sums are the model's
+  /// The tree would have had more rows: the root's children are the tensors themselves, as many as
+  /// there may be rows, and so many are left out.
+  bool is_flat = false;
+  Index n_omitted = 0;
   std::vector<NotCounted> not_counted;
 };
 
@@ -54,7 +61,8 @@ struct Summary {
 /// tensors (names, shapes, storage) become one node. With an architecture, tensors stand in the
 /// order of its table with its axis names, and a tied matrix that is stored too, or a layer that
 /// predicts a further token, is not counted. `matches` are those of the two where the caller
-/// has them; null: made here. Time n log n in the number of tensors.
+/// has them; null: made here. Names that fold into more than `max_summary_rows` rows are listed
+/// instead. Time n log n in the number of tensors.
 Summary summarize(const std::vector<LogicalTensor>& tensors,
                   const Architecture* architecture = nullptr, const SpecMatches* matches = nullptr);
 

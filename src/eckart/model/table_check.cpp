@@ -343,7 +343,7 @@ void TableCheck::note_names() {
   }
   if (matches_.foreign_prefix.empty()) return;
   Difference difference;
-  difference.level = DifferenceLevel::note;
+  difference.level = DifferenceLevel::warning;
   difference.kind = "foreign_prefix";
   difference.found = matches_.foreign_prefix;
   difference.count = static_cast<Index>(tensors_.size());

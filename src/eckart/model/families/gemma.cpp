@@ -11,6 +11,8 @@ Architecture read(const Config& config) {
   Table table(config, "gemma");
   table.read_class("GemmaForCausalLM");
   read_decoder_sizes(table, {.context = 8192, .n_kv_heads = 16, .d_head = 256, .is_tied = true});
+  table.arch.scales_embedding = true;
+  table.arch.norm_adds_one = true;
   const bool bias = table.flag("attention_bias", false);
 
   table.begin_base("model.");

@@ -12,6 +12,15 @@ Architecture read(const Config& config) {
   Table table(config, "gemma2");
   table.read_class("Gemma2ForCausalLM");
   read_decoder_sizes(table, {.context = 8192, .n_kv_heads = 4, .d_head = 256, .is_tied = true});
+  table.arch.scales_embedding = true;
+  table.arch.norm_adds_one = true;
+  table.arch.query_scale = config.number({"query_pre_attn_scalar"}).value_or(256);
+  // Absent, they are the family's; null switches them off.
+  const auto softcap = [&](std::string_view name, double value) {
+    return config.number({name}).value_or(config.has(name) ? 0 : value);
+  };
+  table.arch.attention_softcap = softcap("attn_logit_softcapping", 50);
+  table.arch.logit_softcap = softcap("final_logit_softcapping", 30);
   const bool bias = table.flag("attention_bias", false);
   set_windows(table, read_window(table, 4096), [](Index layer) { return layer % 2 == 0; });
 

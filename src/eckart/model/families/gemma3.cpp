@@ -15,6 +15,11 @@ void fill(Table& table, std::string_view base_prefix) {
                              .is_tied = true,
                              .n_vocab = 262'208,
                              .n_heads = 8});
+  table.arch.scales_embedding = true;
+  table.arch.norm_adds_one = true;
+  table.arch.query_scale = table.config().number({"query_pre_attn_scalar"}).value_or(256);
+  table.arch.attention_softcap = table.config().number({"attn_logit_softcapping"}).value_or(0);
+  table.arch.logit_softcap = table.config().number({"final_logit_softcapping"}).value_or(0);
   const bool bias = table.flag("attention_bias", false);
   const Index period = table.config().size({"sliding_window_pattern"}).value_or(6);
   if (period == 0) table.fail("sliding_window_pattern is 0, but must be at least 1");

@@ -12,6 +12,7 @@ Architecture read(const Config& config) {
   Table table(config, "gpt_neox");
   table.read_class("GPTNeoXForCausalLM");
   read_decoder_sizes(table, {.context = 2048, .has_kv_heads = false, .has_head_dim = false});
+  read_rotary_share(table, {"rotary_pct", "partial_rotary_factor"}, 0.25);
   table.arch.is_gated = false;
   table.arch.is_parallel = table.flag("use_parallel_residual", true);
   table.arch.dropout = table.probability({"hidden_dropout"}, 0);

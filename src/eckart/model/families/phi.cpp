@@ -12,6 +12,7 @@ Architecture read(const Config& config) {
   Table table(config, "phi");
   table.read_class("PhiForCausalLM");
   read_decoder_sizes(table, {.context = 2048, .has_head_dim = false});
+  read_rotary_share(table, {"partial_rotary_factor"}, 0.5);
   table.arch.is_gated = false;
   table.arch.is_parallel = true;
   table.arch.dropout = table.probability({"resid_pdrop"}, 0);

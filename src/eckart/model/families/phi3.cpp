@@ -26,6 +26,7 @@ Architecture read(const Config& config) {
   Table table(config, "phi3");
   table.read_class("Phi3ForCausalLM");
   read_decoder_sizes(table, {.context = 4096});
+  read_rotary_share(table, {"partial_rotary_factor"}, 1);
   table.arch.dropout = table.probability({"resid_pdrop"}, 0);
   table.arch.embedding_dropout = table.probability({"embd_pdrop"}, 0);
   set_windows(table, config.size({"sliding_window"}).value_or(0), [](Index) { return true; });

@@ -53,6 +53,15 @@ void read_decoder_sizes(Table& table, const DecoderDefaults& defaults) {
   arch.attention_dropout = table.probability({"attention_dropout"}, 0);
 }
 
+void read_rotary_share(Table& table, Config::Names names, double share) {
+  share = table.probability(names, share);
+  if (const std::optional<Config> rope = table.config().section("rope_parameters")) {
+    share = rope->number({"partial_rotary_factor"}).value_or(share);
+  }
+  const auto turned = static_cast<Index>(static_cast<double>(table.arch.d_head) * share);
+  table.arch.d_rotary = turned < table.arch.d_head && turned > 0 ? turned : 0;
+}
+
 void set_windows(Table& table, Index window, const std::function<bool(Index)>& is_sliding) {
   Architecture& arch = table.arch;
   const std::vector<std::string> types = table.config().texts({"layer_types"});

@@ -30,6 +30,10 @@ void read_decoder_sizes(Table& table, const DecoderDefaults& defaults);
 /// Sets d_head to d_model / n_heads. Throws FormatError when they do not divide.
 void divide_heads(Table& table);
 
+/// Sets how much of each head is turned: the share that the config gives under one of the names
+/// (newer ones keep `partial_rotary_factor` in `rope_parameters`), else `share`.
+void read_rotary_share(Table& table, Config::Names names, double share);
+
 /// Sets the windows: `window` in the layers that `layer_types` calls sliding_attention or, without
 /// that list, in those where `is_sliding(layer)`; a window of 0 is none.
 void set_windows(Table& table, Index window, const std::function<bool(Index)>& is_sliding);
