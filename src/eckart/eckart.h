@@ -10,6 +10,7 @@
 #include "eckart/core/tensor.h"
 #include "eckart/core/tensor_view.h"
 #include "eckart/io/checkpoint.h"
+#include "eckart/io/csv.h"
 #include "eckart/io/dtype.h"
 #include "eckart/io/npy.h"
 #include "eckart/io/npz.h"
