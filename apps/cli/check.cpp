@@ -62,11 +62,21 @@ void print_findings(const Findings& findings) {
   }
 }
 
+// What was looked at, and what was not: an `ok` promises no more.
+std::string ok_text(const std::string& path, const Validation& validation) {
+  const std::string_view noun = validation.is_checkpoint ? "tensor" : "array";
+  return fmt::format("{}: ok: {}, {}, {}; {}\n", printable_path(path),
+                     counted(validation.n_files, "file"), counted(validation.n_arrays, noun),
+                     bytes_text(validation.bytes),
+                     validation.has_read_values ? "checksums match" : "values not read");
+}
+
 int check(const std::vector<std::string>& paths, const CommonOptions& common) {
   Findings all;
   for (const std::string& path : paths) {
-    const Findings findings = validate(path);
-    if (!common.json && findings.empty()) print(printable_path(path) + ": ok\n");
+    const Validation validation = validate_and_count(path);
+    const Findings& findings = validation.findings;
+    if (!common.json && findings.empty()) print(ok_text(path, validation));
     if (!common.json && !findings.empty()) print_findings(findings);
     all.append(findings);
   }

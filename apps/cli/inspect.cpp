@@ -4,6 +4,7 @@
 #include "eckart/model/match_specs.h"
 #include "eckart/model/summary.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,11 +72,16 @@ int inspect(const InspectOptions& options, const CommonOptions& common) {
   if (architecture != nullptr) matches = match_specs(*architecture, input.tensors);
   inspection.summary = summarize(input.tensors, architecture, &matches);
   const StoredList stored = stored_list(*input.checkpoint);
+  std::vector<std::uint32_t> shards;
+  for (const CheckpointTensor& tensor : input.checkpoint->tensors()) {
+    shards.push_back(static_cast<std::uint32_t>(tensor.shard));
+  }
   inspection.differences =
       cross_check({.architecture = architecture,
                    .tensors = &input.tensors,
                    .stored = &stored,
                    .index = input.checkpoint->index() ? &*input.checkpoint->index() : nullptr,
+                   .shards = &shards,
                    .matches = &matches});
   inspection.active_parameters = active_parameters_of(inspection, matches);
   if (options.values) inspection.values = scan_all(*input.checkpoint, common.quiet || common.json);

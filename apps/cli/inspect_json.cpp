@@ -162,8 +162,10 @@ Json to_json(const Inspection& inspection, bool list_tensors) {
   json["differences"] = differences_json(inspection.differences);
   Json warnings = Json::array();
   for (const Finding& finding : other_warnings(inspection)) {
-    warnings.push_back(
-        {{"file", finding.file}, {"rule", finding.rule}, {"message", finding.message}});
+    warnings.push_back({{"file", finding.file},
+                        {"tensor", text_or_null(finding.tensor)},
+                        {"rule", finding.rule},
+                        {"message", finding.message}});
   }
   json["warnings"] = std::move(warnings);
   if (inspection.values) json["values"] = values_json(*inspection.values);

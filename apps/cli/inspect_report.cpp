@@ -3,6 +3,7 @@
 #include "eckart/io/findings.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <string_view>
@@ -117,7 +118,9 @@ std::string difference_text(const Difference& difference) {
 
 std::string warning_text(const Finding& finding) {
   const std::string name = std::filesystem::path(finding.file).filename().string();
-  return "  " + yellow("warning") + " " + printable(name) + ": " + finding.message + "\n";
+  const std::string tensor =
+      finding.tensor.empty() ? "" : "tensor " + printable(finding.tensor) + ": ";
+  return "  " + yellow("warning") + " " + printable(name) + ": " + tensor + finding.message + "\n";
 }
 
 std::string differences_text(const Inspection& inspection) {
@@ -180,8 +183,13 @@ bool has_errors(const Inspection& inspection) {
 std::vector<Finding> other_warnings(const Inspection& inspection) {
   std::vector<Finding> others;
   for (const Finding& finding : inspection.input.checkpoint->warnings().all()) {
-    // What the index says is compared by the cross-check, in its own words.
-    if (finding.rule.rfind("index_", 0) != 0) others.push_back(finding);
+    // The cross-check compares these, too, and tells them in its own words.
+    static constexpr std::array<std::string_view, 5> compared = {
+        "index_missing_tensor", "index_unlisted_tensor", "index_wrong_shard", "index_total_size",
+        "index_total_parameters"};
+    const bool is_no_number = finding.rule.starts_with("index_total") && finding.begin;
+    if (is_no_number || std::find(compared.begin(), compared.end(), finding.rule) == compared.end())
+      others.push_back(finding);
   }
   return others;
 }

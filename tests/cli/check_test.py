@@ -24,7 +24,7 @@ class Check(CommandTest):
 
     def test_sound_files_are_ok(self):
         self.assertEqual(self.findings(EXAMPLE), {"ok": True, "findings": [], "omitted": 0})
-        self.assertEqual(self.succeed("check", EXAMPLE), f"{EXAMPLE}: ok\n")
+        self.assertEqual(self.succeed("check", EXAMPLE), f"{EXAMPLE}: ok: 3 files, 39 tensors, 435 kB; values not read\n")
         if MINILM.is_dir():
             self.assertTrue(self.findings(MINILM)["ok"])
 
@@ -105,12 +105,51 @@ class Check(CommandTest):
         header += b" " * ((64 - (10 + len(header) + 1) % 64) % 64) + b"\n"
         npy = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 8
         self.assertTrue(self.findings(self.write("a.npy", npy))["ok"])
+        self.assertEqual(self.succeed("check", "a.npy"), "a.npy: ok: 1 file, 1 array, 8 B; values not read\n")
         self.assertIn("npy_size", self.rules(self.write("b.npy", npy[:-1])))
         self.assertFalse(self.findings(self.write("c.npz", b"PK\x03\x04nonsense"))["ok"])
 
     def test_a_pipe_is_refused_and_does_not_hang(self):
         os.mkfifo(self.folder / "pipe.safetensors")
         self.assertFalse(self.findings("pipe.safetensors")["ok"])
+
+    def test_what_the_index_leaves_out_is_unknown_where_the_index_is_refused(self):
+        self.write("m/a.safetensors", safetensors(GOOD))
+        self.write("m/b.safetensors", safetensors({"v": ("F32", [2])}))
+        name = "m/model.safetensors.index.json"
+        for weight_map, rule in (({"w": "a.safetensors", "v": "../b.safetensors"}, "index_shard_name"),
+                                 ({"w": "a.safetensors", "v": 5}, "index_json")):
+            self.write(name, json.dumps({"metadata": {"total_size": 24}, "weight_map": weight_map}))
+            self.assertEqual(self.rules("m"), {rule})
+        self.write(name, '{"weight_map": {"w": "a.safetensors", ')
+        self.assertEqual(self.rules("m"), {"index_json"})
+        self.write(name, json.dumps({"weight_map": {"w": "a.safetensors"}}))
+        self.assertEqual(self.rules("m"), {"extra_file"})
+
+    def test_a_config_is_told_from_an_index(self):
+        self.write("m/config.json", json.dumps({"model_type": "llama"}))
+        self.write("m/model.safetensors", safetensors(GOOD))
+        findings = self.findings("m/config.json")["findings"]
+        self.assertEqual(len(findings), 1, findings)
+        self.assertIn("a model's config", findings[0]["message"])
+        self.assertIn("folder", findings[0]["hint"])
+
+    def test_an_index_that_says_nothing_is_not_ok(self):
+        self.write("m/model.safetensors.index.json", '{"metadata": 5, "weight_map": {}}')
+        self.assertEqual(self.rules("m"), {"index_metadata", "index_empty"})
+        self.write("m/model.safetensors.index.json", b'\xef\xbb\xbf{"weight_map": {}}')
+        self.assertIn("byte order mark", self.findings("m")["findings"][0]["message"])
+
+    def test_a_file_that_ends_in_zeros_is_warned_of(self):
+        n = 100_000
+        for values, zeros, found in ((n, 0, set()), (n - 10_000, 10_000, set()), (n - 40_000, 40_000, {"zero_bytes"})):
+            data = b"\x07" * (2 * values) + b"\0" * (2 * zeros)
+            self.write("w.safetensors", safetensors({"w": ("F16", [n], data)}))
+            self.assertEqual(self.rules("w.safetensors"), found)
+        # A tensor that is zero as a whole may be meant, unless it is large.
+        for size, found in ((40_000, set()), (2_000_000, {"zero_bytes"})):
+            self.write("w.safetensors", safetensors({"w": ("U8", [n], b"\x07" * n), "z": ("U8", [size])}))
+            self.assertEqual(self.rules("w.safetensors"), found)
 
     def test_names_of_any_bytes(self):
         path = os.fsencode(self.folder) + b"/\xff\xfe.safetensors"

@@ -90,6 +90,25 @@ class Inspect(CommandTest):
         text = self.run_eckart("inspect", "m").stdout
         self.assertEqual(text.count("ghost"), 1, text)
 
+    def test_a_tensor_in_another_shard_than_the_index_says_is_an_error(self):
+        config = llama_config()
+        tensors = llama_tensors(config)
+        head = {"lm_head.weight": tensors.pop("lm_head.weight")}
+        self.write("m/config.json", json.dumps(config))
+        self.write("m/a.safetensors", safetensors(tensors))
+        self.write("m/b.safetensors", safetensors(head))
+        names = {name: "a.safetensors" for name in tensors} | {"lm_head.weight": "b.safetensors"}
+        name = "m/model.safetensors.index.json"
+        self.write(name, json.dumps({"metadata": {"total_parameters": 7}, "weight_map": names}))
+        text = self.succeed("inspect", "m")
+        self.assertIn("the index says total_parameters 7", text)
+        self.write(name, json.dumps({"weight_map": names | {"model.norm.weight": "b.safetensors"}}))
+        result = self.run_eckart("inspect", "m")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("differ: 1 error, 0 warnings", result.stdout)
+        self.assertEqual(result.stdout.count("model.norm.weight is in a.safetensors, but the index names b.safetensors"),
+                         1, result.stdout)
+
     def test_more_layers_than_the_config_says(self):
         config = llama_config()
         self.model({**config, "num_hidden_layers": 1}, llama_tensors(config))

@@ -444,6 +444,40 @@ TEST(CrossCheck, TheIndexAndTheHeadersAreComparedBothWays) {
             "that follow the index leave it out");
 }
 
+TEST(CrossCheck, ATensorInAnotherShardThanTheIndexSaysIsAnError) {
+  const List list = stored_as_implied(llama(), Dtype::bf16);
+  const StoredList all = stored_list(list);
+  ShardIndex index = index_of(list);
+  index.shards.emplace_back("b.safetensors");
+  std::vector<std::uint32_t> shards(all.size(), 0);
+  const CrossCheckInput input = {.stored = &all, .index = &index, .shards = &shards};
+  EXPECT_EQ(kinds(cross_check(input)), "");
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].name.ends_with("up_proj.weight")) shards[i] = 1;
+  }
+  const std::vector<Difference> found = cross_check(input);
+  ASSERT_EQ(kinds(found), "index_wrong_shard");
+  EXPECT_EQ(found[0].level, DifferenceLevel::error);
+  EXPECT_EQ(found[0].count, 4);
+  EXPECT_EQ(found[0].message,
+            "model.layers.{0..3}.mlp.up_proj.weight is in b.safetensors (4 tensors), but the index "
+            "names model-00001-of-00001.safetensors");
+}
+
+TEST(CrossCheck, ATotalOfParametersIsComparedWithTheHeaders) {
+  const List list = stored_as_implied(gpt2(), Dtype::f32);
+  ShardIndex index = index_of(list);
+  index.total_parameters = *index.total_size / 4;
+  EXPECT_EQ(kinds(check(gpt2(), list, &index)), "");
+  index.total_parameters = 124'000'000;
+  const std::vector<Difference> found = check(gpt2(), list, &index);
+  ASSERT_EQ(kinds(found), "total_parameters_differs");
+  EXPECT_EQ(found[0].level, DifferenceLevel::warning);
+  EXPECT_EQ(found[0].message,
+            "the index says total_parameters 124000000, but the tensors of the headers have 728 "
+            "elements");
+}
+
 TEST(CrossCheck, ATotalSizeWithoutTheBuffersIsExplained) {
   List list = stored_as_implied(gpt2(), Dtype::f32);
   ShardIndex index = index_of(list);

@@ -78,6 +78,7 @@ void IndexCheck::report_listed(std::string_view name, std::size_t shard) {
 }
 
 void IndexCheck::report_stored(const StoredTensor& tensor, std::size_t shard) {
+  if (!open_.is_index_whole) return;  // the part that was refused may list it
   const auto [found, end] = tensors_named(open_.tensors, tensor.name);
   const bool is_reported =
       end - found > 1 || std::binary_search(misplaced_.begin(), misplaced_.end(), tensor.name);
@@ -113,7 +114,10 @@ void IndexCheck::check_tensors() {
 }
 
 void IndexCheck::check_totals() {
-  if (std::find(open_.is_sound.begin(), open_.is_sound.end(), false) != open_.is_sound.end()) {
+  const bool is_whole =
+      open_.is_index_whole &&
+      std::find(open_.is_sound.begin(), open_.is_sound.end(), false) == open_.is_sound.end();
+  if (!is_whole) {
     return;  // the totals of a part say nothing
   }
   std::uint64_t bytes = 0;
@@ -152,6 +156,12 @@ void IndexCheck::check_totals() {
 }  // namespace
 
 void check_index(const OpenShards& open, Strictness strictness, Findings& findings) {
+  if (open.is_index_whole && open.index->entries.empty()) {
+    findings.add({.severity = Severity::warning,
+                  .file = open.index->path,
+                  .rule = "index_empty",
+                  .message = "the index names no tensor: nothing belongs to the checkpoint"});
+  }
   IndexCheck check(open, strictness, findings);
   check.check_tensors();
   check.check_totals();

@@ -31,6 +31,8 @@ OneShard open_one(const fs::path& path, Strictness strictness) {
     MappedFile file = open_mapped(path);
     SafetensorsHeader header = read_safetensors_header(file, strictness, shard.findings);
     shard.file.emplace(std::move(file), std::move(header));
+    const bool is_sound = shard.findings.errors() == 0;
+    if (is_sound && strictness == Strictness::check) check_tail(*shard.file, shard.findings);
   } catch (const FileError& error) {
     shard.findings.add(unreadable(path, error));
   }
@@ -180,8 +182,10 @@ OpenShards open_shards(const CheckpointFiles& files, Strictness strictness, Find
   OpenShards open;
   std::vector<fs::path> paths = files.files;
   if (files.index) {
+    const std::size_t errors_before = findings.errors();
     try {
       open.index = read_shard_index(open_mapped(*files.index), findings);
+      open.is_index_whole = findings.errors() == errors_before;
       for (const std::string& name : open.index->shards) paths.push_back(files.folder / name);
     } catch (const FileError& error) {
       findings.add(unreadable(*files.index, error));
@@ -209,7 +213,7 @@ OpenShards open_shards(const CheckpointFiles& files, Strictness strictness, Find
   if (!open.index && files.is_folder) check_numbers(files, findings);
   gather_tensors(open, findings);
   if (open.index) check_index(open, strictness, findings);
-  report_others(files, open, findings);
+  if (!files.index || open.is_index_whole) report_others(files, open, findings);
   return open;
 }
 

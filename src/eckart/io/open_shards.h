@@ -18,6 +18,8 @@ namespace eckart {
 
 struct OpenShards {
   std::optional<ShardIndex> index;
+  /// The index could be taken whole. Where it could not, nothing is known of what it leaves out.
+  bool is_index_whole = false;
   std::vector<SafetensorsFile> shards;    // as the index or the list of files has them
   std::vector<bool> is_sound;             // one a shard: it was read, and has no error of its own
   std::vector<CheckpointTensor> tensors;  // in natural order; a name may stand in several shards
@@ -27,6 +29,10 @@ struct OpenShards {
 /// several threads; findings are in the order of the shards. Under `Strictness::read` an index that
 /// disagrees with the shards is a warning, except where a shard is missing or a name is in two.
 OpenShards open_shards(const CheckpointFiles& files, Strictness strictness, Findings& findings);
+
+/// Warns of a file whose end is all zero: 64 KiB within a tensor, or 1 MiB anyway. Reads 64 KiB, and
+/// 16 MiB where they are zero.
+void check_tail(const SafetensorsFile& shard, Findings& findings);
 
 /// Reports what an index says against what its shards hold.
 void check_index(const OpenShards& open, Strictness strictness, Findings& findings);

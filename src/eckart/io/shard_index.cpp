@@ -25,6 +25,7 @@ constexpr std::uint64_t max_index_bytes = std::uint64_t{1} << 28U;
 constexpr std::size_t max_entries = 2'000'000;
 constexpr std::size_t max_shards = 10'000;
 constexpr std::size_t max_other_keys = 1000;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::uint32_t refused = std::numeric_limits<std::uint32_t>::max();
 
 class IndexHandler : public JsonHandler {
@@ -43,6 +44,10 @@ class IndexHandler : public JsonHandler {
   bool scalar(const JsonScalar& value, JsonPlace place) override;
 
   bool has_weight_map() const { return has_weight_map_; }
+  // Keys of a model's config.json.
+  bool is_config() const {
+    return root_keys_.contains("model_type") || root_keys_.contains("architectures");
+  }
 
  private:
   enum class State { start, root, metadata, weight_map, skipped };
@@ -51,6 +56,7 @@ class IndexHandler : public JsonHandler {
   std::uint32_t shard_of(std::string_view name, JsonPlace place);
   void wrong_root(const std::string& what, JsonPlace place);
   void wrong_entry(const std::string& what, JsonPlace place);
+  void wrong_metadata(const std::string& what, JsonPlace place);
   void read_total(const JsonScalar& value, JsonPlace place);
   bool note_once(std::set<std::string>& seen, JsonPlace place);
   void skip() {
@@ -97,6 +103,7 @@ bool IndexHandler::open(JsonKind kind, std::uint64_t at) {
       } else if (kind == JsonKind::object && key_ == "metadata") {
         state_ = State::metadata;
       } else {
+        if (key_ == "metadata") wrong_metadata(describe(kind), place);
         skip();
       }
       break;
@@ -155,10 +162,21 @@ bool IndexHandler::scalar(const JsonScalar& value, JsonPlace place) {
       }
       break;
     case State::root:
+      if (key_ == "metadata" && value.kind != JsonKind::null) {
+        wrong_metadata(describe(value), place);
+      }
+      break;
     case State::skipped:
       break;
   }
   return true;
+}
+
+void IndexHandler::wrong_metadata(const std::string& what, JsonPlace place) {
+  add({.severity = Severity::warning,
+       .rule = "index_metadata",
+       .message = fmt::format("metadata is {}, but must be an object", what)},
+      place);
 }
 
 void IndexHandler::wrong_root(const std::string& what, JsonPlace place) {
@@ -297,6 +315,15 @@ ShardIndex read_shard_index(std::span<const std::byte> bytes, const std::string&
     return index;
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.starts_with(byte_order_mark)) {
+    findings.add({.file = path,
+                  .begin = 0,
+                  .end = byte_order_mark.size(),
+                  .rule = "index_json",
+                  .message = "the index begins with a byte order mark, but JSON has none",
+                  .hint = "save it as UTF-8 without a byte order mark (BOM)"});
+    return index;
+  }
   const std::size_t first = text.find_first_not_of(" \t\n\r");
   if (first == std::string_view::npos || text[first] != '{') {
     if (std::optional<MistakenFile> mistaken = recognize(bytes)) {
@@ -319,10 +346,13 @@ ShardIndex read_shard_index(std::span<const std::byte> bytes, const std::string&
                   .message = fmt::format("the index is no valid JSON: at byte {}: {}", error->at,
                                          error->message)});
   } else if (!handler.has_weight_map() && findings.errors() == errors_before) {
-    findings.add({.file = path,
-                  .rule = "index_json",
-                  .message = "the file has no weight_map object, but an index has one",
-                  .hint = "give the model's folder, or its *.safetensors.index.json"});
+    findings.add(
+        {.file = path,
+         .rule = "index_json",
+         .message = handler.is_config()
+                        ? "the file is a model's config, which has no weight_map as an index has"
+                        : "the file has no weight_map object, but an index has one",
+         .hint = "give the model's folder, or its *.safetensors.index.json"});
   }
   drop_duplicates(index, findings);
   return index;

@@ -6,6 +6,7 @@
 #include "eckart/io/npz.h"
 #include "eckart/io/open_shards.h"
 
+#include <algorithm>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -32,40 +33,62 @@ Format format_of(const MappedFile& file, const fs::path& path) {
   return Format::checkpoint;
 }
 
-void validate_file(const fs::path& path, Findings& findings) {
+void validate_checkpoint(const fs::path& path, Validation& result) {
+  const OpenShards open = open_shards(find_checkpoint(path), Strictness::check, result.findings);
+  result.n_files = open.shards.size();
+  result.n_arrays = open.tensors.size();
+  for (const CheckpointTensor& tensor : open.tensors) result.bytes += tensor.stored->bytes();
+}
+
+void validate_npy(const MappedFile& file, Validation& result) {
+  result.is_checkpoint = false;
+  result.n_files = 1;
+  const auto header = read_npy_header(file.bytes(), file.size(), file.path(), result.findings);
+  if (!header) return;
+  result.n_arrays = 1;
+  result.bytes = file.size() - std::min(file.size(), header->data_begin);
+}
+
+void validate_npz(const MappedFile& file, Validation& result) {
+  result.is_checkpoint = false;
+  result.has_read_values = true;
+  result.n_files = 1;
+  for (const NpzMember& member : read_npz_directory(file, true, result.findings)) {
+    ++result.n_arrays;
+    result.bytes += member.bytes;
+  }
+}
+
+void validate_file(const fs::path& path, Validation& result) {
   {
     const MappedFile file = open_mapped(path);
     const Format format = format_of(file, path);
-    if (format == Format::npy) {
-      read_npy_header(file.bytes(), file.size(), file.path(), findings);
-      return;
-    }
-    if (format == Format::npz) {
-      read_npz_directory(file, true, findings);
-      return;
-    }
+    if (format == Format::npy) return validate_npy(file, result);
+    if (format == Format::npz) return validate_npz(file, result);
   }
-  open_shards(find_checkpoint(path), Strictness::check, findings);
+  validate_checkpoint(path, result);
 }
 
 }  // namespace
 
-Findings validate(const fs::path& path) {
-  Findings findings;
+Findings validate(const fs::path& path) { return validate_and_count(path).findings; }
+
+Validation validate_and_count(const fs::path& path) {
+  Validation result;
   std::error_code error;
   const bool is_folder = fs::is_directory(path, error);
   try {
     if (is_folder) {
-      open_shards(find_checkpoint(path), Strictness::check, findings);
+      validate_checkpoint(path, result);
     } else {
-      validate_file(path, findings);
+      validate_file(path, result);
     }
   } catch (const FileError& failure) {
     Finding finding = unreadable(path, failure);
     if (is_folder) finding.rule = "no_checkpoint";
-    findings.add(std::move(finding));
+    result.findings.add(std::move(finding));
   }
-  return findings;
+  return result;
 }
 
 }  // namespace eckart

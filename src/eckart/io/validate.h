@@ -5,6 +5,7 @@
 #include "eckart/io/mapped_file.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -17,6 +18,19 @@ namespace eckart {
 /// Formats are told by their bytes and, failing that, by the file's name. Never throws for what a
 /// file holds; a path that can't be opened is a finding too.
 Findings validate(const std::filesystem::path& path);
+
+/// What a validation looked at, beside what it found.
+struct Validation {
+  Findings findings;
+  std::size_t n_files = 0;   // of weights or arrays; an index is not counted
+  std::size_t n_arrays = 0;  // tensors, or arrays of .npy and .npz
+  std::uint64_t bytes = 0;   // of them, inflated
+  bool is_checkpoint = true;
+  /// Every byte was read (an archive's checksums); else the headers alone.
+  bool has_read_values = false;
+};
+/// As `validate`, with what there was.
+Validation validate_and_count(const std::filesystem::path& path);
 
 /// What a file is that was taken for a checkpoint by mistake.
 struct MistakenFile {

@@ -143,6 +143,8 @@ struct Architecture {
   double embedding_dropout = 0;
   /// What the config says the weights are stored as.
   std::optional<Dtype> dtype;
+  /// What stands there instead where no dtype is known by that name; else empty.
+  std::string unknown_dtype;
   /// `quant_method` of the config's `quantization_config`, or empty. The table is that of the
   /// model without it.
   std::string quantization;

@@ -1,3 +1,4 @@
+#include "eckart/io/findings.h"
 #include "eckart/model/difference_list.h"
 #include "eckart/model/name_positions.h"
 #include "eckart/model/prose.h"
@@ -82,6 +83,49 @@ void compare_total(const CrossCheckInput& input, DifferenceList& list) {
   list.add(std::move(difference));
 }
 
+// Elements as they are stored, or the parameters that they stand for: writers count either.
+void compare_parameters(const CrossCheckInput& input, DifferenceList& list) {
+  if (!input.index->total_parameters) return;
+  const std::uint64_t said = *input.index->total_parameters;
+  std::uint64_t elements = 0;
+  for (const StoredTensor* stored : *input.stored) {
+    elements += static_cast<std::uint64_t>(stored->shape.count());
+  }
+  if (said == elements) return;
+  if (input.tensors != nullptr &&
+      said == static_cast<std::uint64_t>(total_parameters(*input.tensors))) {
+    return;
+  }
+  Difference difference;
+  difference.level = DifferenceLevel::warning;
+  difference.kind = "total_parameters_differs";
+  difference.expected = std::to_string(said);
+  difference.found = std::to_string(elements);
+  difference.message = "the index says total_parameters " + std::to_string(said) +
+                       ", but the tensors of the headers have " + std::to_string(elements) +
+                       " elements";
+  list.add(std::move(difference));
+}
+
+// A tensor in another shard than the index says: whoever opens that shard for it finds nothing.
+void compare_shard(const CrossCheckInput& input, const ShardIndex::Entry& entry,
+                   std::uint32_t position, DifferenceList& list) {
+  if (input.shards == nullptr) return;
+  const std::uint32_t stands_in = (*input.shards)[position];
+  if (stands_in == entry.shard) return;
+  const std::string& said = input.index->shards[entry.shard];
+  const std::string& found = input.index->shards[stands_in];
+  list.add({.level = DifferenceLevel::error,
+            .kind = "index_wrong_shard",
+            .name = entry.tensor,
+            .expected = said,
+            .found = found,
+            .sentence = "{name} is in " + printable(found) + "{where}, but the index names " +
+                        printable(said),
+            .hint = "a loader that opens the shard of the index does not find it: fetch or write "
+                    "the index again"});
+}
+
 }  // namespace
 
 void compare_index(const CrossCheckInput& input, DifferenceList& list) {
@@ -92,6 +136,7 @@ void compare_index(const CrossCheckInput& input, DifferenceList& list) {
   for (const ShardIndex::Entry& entry : input.index->entries) {
     if (const std::optional<std::uint32_t> position = positions.find(entry.tensor)) {
       is_in_index[*position] = true;
+      compare_shard(input, entry, *position, list);
       continue;
     }
     list.add({.level = DifferenceLevel::error,
@@ -110,6 +155,7 @@ void compare_index(const CrossCheckInput& input, DifferenceList& list) {
                           "loaders that follow the index leave it out"});
   }
   compare_total(input, list);
+  compare_parameters(input, list);
 }
 
 }  // namespace eckart::detail

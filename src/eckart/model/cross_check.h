@@ -9,6 +9,7 @@
 #include "eckart/model/match_specs.h"
 #include "eckart/model/quantization.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,8 +27,9 @@ enum class DifferenceLevel {
 struct Difference {
   DifferenceLevel level = DifferenceLevel::error;
   /// A short stable name. Errors: `nothing_matches missing_tensor missing_bias missing_head
-  /// missing_layers shape_differs vocabulary_differs index_tensor_missing`. Warnings: `extra_tensor
-  /// extra_bias extra_layers stored_twice not_in_index total_size_differs`. Notes: `tied_stored
+  /// missing_layers shape_differs vocabulary_differs index_tensor_missing
+  /// index_wrong_shard`. Warnings: `extra_tensor extra_bias extra_layers stored_twice not_in_index
+  /// total_size_differs total_parameters_differs`. Notes: `tied_stored
   /// stored_under_tied_name extra_predictor zero_biases buffer quantization_scales
   /// quantization_tensor old_names foreign_prefix dtype_differs total_size_explained`.
   std::string kind;
@@ -45,6 +47,8 @@ struct CrossCheckInput {
   const std::vector<LogicalTensor>* tensors = nullptr;
   const StoredList* stored = nullptr;
   const ShardIndex* index = nullptr;
+  /// The shard that each tensor of `stored` stands in, into the index's shards; null: not compared.
+  const std::vector<std::uint32_t>* shards = nullptr;
   /// `match_specs` of the architecture and the tensors, where the caller has it; null: made here.
   const SpecMatches* matches = nullptr;
 };

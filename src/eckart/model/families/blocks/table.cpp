@@ -43,8 +43,7 @@ std::optional<Head> head_of(std::string_view class_name) {
   return std::nullopt;
 }
 
-std::optional<Dtype> read_dtype(const Config& config) {
-  std::string name = config.text({"torch_dtype", "dtype"}).value_or(std::string());
+std::optional<Dtype> dtype_of(std::string name) {
   if (name.starts_with("torch.")) name.erase(0, 6);
   if (name == "float64") return Dtype::f64;
   if (name == "float32") return Dtype::f32;
@@ -62,7 +61,9 @@ std::string first_name(Config::Names names) { return std::string(*names.begin())
 Table::Table(const Config& config, std::string_view family, const Config* file)
     : config_(config), file_(file == nullptr ? config : *file) {
   arch.family = family;
-  arch.dtype = read_dtype(file_);
+  const std::string dtype = file_.text({"torch_dtype", "dtype"}).value_or(std::string());
+  arch.dtype = dtype_of(dtype);
+  if (!arch.dtype) arch.unknown_dtype = dtype;
   if (const std::optional<Config> quantization = file_.section("quantization_config")) {
     arch.quantization = quantization->text({"quant_method"}).value_or(std::string());
   }
