@@ -2,10 +2,9 @@
 // and shell completion say is taken from these definitions.
 #pragma once
 
-#include "eckart/io/dtype.h"
+#include "eckart/core/shape.h"
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,7 @@ namespace eckart::cli {
 struct CommonOptions {
   bool json = false;
   bool quiet = false;
-  int threads = 0;
+  Index threads = 0;
 };
 
 /// The command line while it is defined and read.
@@ -40,17 +39,16 @@ CLI::App* add_command(CommandLine& line, const CommandText& text, std::function<
 /// The same without the common options, for commands that print a file.
 CLI::App* add_plain_command(CommandLine& line, const CommandText& text, std::function<int()> work);
 
-/// Option values: `24GB`, `16GiB`, `512MB`, or a plain number of bytes.
-std::uint64_t parse_byte_size(const std::string& text);
-/// A dtype by any of its usual names: `BF16`, `bf16`, `bfloat16`, `F8_E4M3`, …
-Dtype parse_dtype_option(const std::string& option, const std::string& text);
-
 void add_check(CommandLine& line);
 void add_inspect(CommandLine& line);
 void add_count(CommandLine& line);
 void add_shapes(CommandLine& line);
 void add_man(CommandLine& line);
 void add_completion(CommandLine& line);
+
+/// What the exit statuses mean, for help and man page.
+inline constexpr const char* exit_statuses =
+    "0 success; 1 an error, or something wrong was found; 2 wrong usage.";
 
 /// Help of the program or of one command.
 std::string help_text(const CLI::App& app);

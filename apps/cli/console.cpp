@@ -66,6 +66,9 @@ std::string styled(std::string_view text, std::string_view code) {
   return is_colored() ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
 }
 
+// Why the first write to standard output that failed did: later ones lose the reason.
+int write_error = 0;
+
 std::string trimmed_right(std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
@@ -171,7 +174,7 @@ Progress::Progress(std::string label, std::uint64_t total, bool quiet)
     : label_(std::move(label)), total_(total), enabled_(!quiet && isatty(STDERR_FILENO) != 0) {}
 
 Progress::~Progress() {
-  if (shown_) fmt::print(stderr, "\r\x1b[K");
+  if (shown_) std::fputs("\r\x1b[K", stderr);
 }
 
 void Progress::advance(std::uint64_t amount) {
@@ -185,18 +188,26 @@ void Progress::advance(std::uint64_t amount) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   constexpr int cells = 30;
   const auto filled = static_cast<std::size_t>(share * cells);
-  fmt::print(stderr, "\r{} [{}{}] {:3.0f}%  {:.0f} s left\x1b[K", label_, std::string(filled, '#'),
-             std::string(cells - filled, '.'), 100 * share, elapsed * (1 - share) / share);
+  const std::string line =
+      fmt::format("\r{} [{}{}] {:3.0f}%  {:.0f} s left\x1b[K", label_, std::string(filled, '#'),
+                  std::string(cells - filled, '.'), 100 * share, elapsed * (1 - share) / share);
+  std::fputs(line.c_str(), stderr);
   std::fflush(stderr);
 }
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && write_error == 0) {
+    write_error = errno;
+  }
+}
 
 void finish_output() {
   errno = 0;
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+  if (std::fflush(stdout) != 0 && write_error == 0) write_error = errno;
+  if (write_error != 0 || std::ferror(stdout) != 0) {
     throw_file_error("standard output", std::string("standard output: can't be written: ") +
-                                            std::strerror(errno == 0 ? EIO : errno));
+                                            std::strerror(write_error == 0 ? EIO : write_error));
   }
 }
 

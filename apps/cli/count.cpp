@@ -16,6 +16,7 @@
 #include "count_report.h"
 #include "json_output.h"
 #include "model_input.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 
 namespace eckart::cli {
@@ -25,13 +26,13 @@ struct CommandOptions {
   std::string path;
   Index context = 0;
   Index batch = 1;
-  std::string dtype;
-  std::string kv_dtype;
-  std::string activation_dtype;
+  std::optional<Dtype> dtype;
+  std::optional<Dtype> kv_dtype;
+  std::optional<Dtype> activation_dtype;
   Index lora_rank = 0;
   std::vector<std::string> lora_targets;
   bool train = false;
-  std::string fit;
+  std::optional<Index> fit;
 };
 
 CountOptions count_options(const CommandOptions& options) {
@@ -40,13 +41,9 @@ CountOptions count_options(const CommandOptions& options) {
                       .train = options.train,
                       .lora_rank = options.lora_rank,
                       .lora_targets = options.lora_targets};
-  if (!options.dtype.empty()) result.weights_dtype = parse_dtype_option("--dtype", options.dtype);
-  if (!options.kv_dtype.empty()) {
-    result.kv_dtype = parse_dtype_option("--kv-dtype", options.kv_dtype);
-  }
-  if (!options.activation_dtype.empty()) {
-    result.activation_dtype = parse_dtype_option("--activation-dtype", options.activation_dtype);
-  }
+  result.weights_dtype = options.dtype;
+  if (options.kv_dtype) result.kv_dtype = *options.kv_dtype;
+  if (options.activation_dtype) result.activation_dtype = *options.activation_dtype;
   return result;
 }
 
@@ -71,9 +68,9 @@ void take_stored_weights(const ModelInput& input, CountOptions& options) {
 
 // Options that need to know what the model is, not only what its tensors are.
 void refuse_without_architecture(const ModelInput& input, const CommandOptions& options) {
-  const bool is_default = options.context == 0 && options.batch == 1 && options.dtype.empty() &&
-                          options.kv_dtype.empty() && options.activation_dtype.empty();
-  if (is_default && options.fit.empty() && !options.train && options.lora_targets.empty()) return;
+  const bool is_default = options.context == 0 && options.batch == 1 && !options.dtype &&
+                          !options.kv_dtype && !options.activation_dtype;
+  if (is_default && !options.fit && !options.train && options.lora_targets.empty()) return;
   throw_argument_error(
       "count: only --lora-rank works without an architecture, but " + input.no_architecture,
       input.no_architecture_hint);
@@ -101,15 +98,14 @@ int run_count(const CommandOptions& options, const CommonOptions& common) {
   take_stored_weights(input, chosen);
   CountReport report{.name = input.name, .architecture = &*input.architecture};
   report.count = count(*input.architecture, chosen);
-  if (!options.fit.empty()) {
-    report.fit =
-        fit(*input.architecture, {.bytes = static_cast<Index>(parse_byte_size(options.fit)),
-                                  .context = options.context,
-                                  .batch = options.batch,
-                                  .weights_dtype = chosen.weights_dtype,
-                                  .stored_weights_bytes = chosen.stored_weights_bytes,
-                                  .kv_dtype = chosen.kv_dtype,
-                                  .activation_dtype = chosen.activation_dtype});
+  if (options.fit) {
+    report.fit = fit(*input.architecture, {.bytes = *options.fit,
+                                           .context = options.context,
+                                           .batch = options.batch,
+                                           .weights_dtype = chosen.weights_dtype,
+                                           .stored_weights_bytes = chosen.stored_weights_bytes,
+                                           .kv_dtype = chosen.kv_dtype,
+                                           .activation_dtype = chosen.activation_dtype});
   }
   if (common.json) {
     print_json(to_json(report));
@@ -123,25 +119,33 @@ void add_options(CLI::App& command, CommandOptions& options) {
   command.add_option("path", options.path, "A model folder, a checkpoint file or a config.json")
       ->required()
       ->type_name("PATH");
-  command.add_option("--context", options.context, "Tokens of a sequence (default: the model's)")
-      ->type_name("N");
-  command.add_option("--batch", options.batch, "Sequences at once (default: 1)")->type_name("N");
-  command
-      .add_option("--dtype", options.dtype,
-                  "Dtype of the weights (default: as stored; from a config alone its own, or BF16)")
-      ->type_name("D");
-  command
-      .add_option("--kv-dtype", options.kv_dtype, "Dtype of the KV cache (default: BF16, 2 bytes)")
-      ->type_name("D");
-  command
-      .add_option("--activation-dtype", options.activation_dtype,
-                  "Dtype of the activations (default: BF16)")
-      ->type_name("D");
+  add_number(command,
+             {.name = "--context", .effect = "Tokens of a sequence (default: the model's)"},
+             options.context);
+  add_number(command, {.name = "--batch", .effect = "Sequences at once (default: 1)"},
+             options.batch);
+  add_dtype(command,
+            {.name = "--dtype",
+             .effect = "Dtype of the weights (default: as stored; from a config alone its own, or "
+                       "BF16)",
+             .value = "DTYPE"},
+            options.dtype);
+  add_dtype(command,
+            {.name = "--kv-dtype",
+             .effect = "Dtype of the KV cache (default: BF16, 2 bytes)",
+             .value = "DTYPE"},
+            options.kv_dtype);
+  add_dtype(command,
+            {.name = "--activation-dtype",
+             .effect = "Dtype of the activations (default: BF16)",
+             .value = "DTYPE"},
+            options.activation_dtype);
   CLI::Option* const rank =
-      command
-          .add_option("--lora-rank", options.lora_rank,
-                      "Count the LoRA of this rank on every matrix of attention and MLP")
-          ->type_name("R");
+      add_number(command,
+                 {.name = "--lora-rank",
+                  .effect = "Count the LoRA of this rank on every matrix of attention and MLP",
+                  .value = "R"},
+                 options.lora_rank);
   command
       .add_option("--lora-targets", options.lora_targets,
                   "Matrices with a LoRA, by role (w_q) or end of name (q_proj), commas between")
@@ -150,10 +154,11 @@ void add_options(CLI::App& command, CommandOptions& options) {
       ->needs(rank);
   command.add_flag("--train", options.train,
                    "Count training: FLOPs, gradients, AdamW state, activations");
-  command
-      .add_option("--fit", options.fit,
-                  "Answer which context and which batch fit this memory: 24GB, 80GiB")
-      ->type_name("SIZE");
+  add_byte_size(command,
+                {.name = "--fit",
+                 .effect = "Answer which context and which batch fit this memory: 24GB, 80GiB",
+                 .value = "SIZE"},
+                options.fit);
 }
 
 }  // namespace

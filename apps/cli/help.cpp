@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -43,6 +44,13 @@ OptionText text_of(const CLI::Option& option) {
                           : fmt::format("{}", fmt::join(flags_of(option), ", "));
   if (!option.get_positional() && !value_name(option).empty()) names += " " + value_name(option);
   return {std::move(names), option.get_description()};
+}
+
+// Whether its value may be a file's name; numbers, sizes and dtypes are none.
+bool takes_file(const CLI::Option& option) {
+  const std::string value = value_name(option);
+  const bool is_word = value.size() == 1 || value == "SIZE" || value == "NAMES";
+  return !value.empty() && !is_word && choices_of(option).empty();
 }
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
@@ -135,7 +143,7 @@ std::string man_page(const CLI::App& app) {
     text += fmt::format(".PP\nExample:\n.PP\n.nf\n{}.fi\n", roff(command->get_footer()));
     text += man_options(*command);
   }
-  text += ".SH EXIT STATUS\n0 success; 1 an error, or something wrong was found; 2 wrong usage.\n";
+  text += fmt::format(".SH EXIT STATUS\n{}\n", exit_statuses);
   text +=
       ".SH UNITS\nkB, MB, GB are powers of 10, KiB, MiB, GiB powers of 2. One MAC is one "
       "multiplication and one addition, two FLOPs.\n";
@@ -156,22 +164,57 @@ std::string command_names(const CLI::App& app) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
+// The few words that a command's positional takes, or none where it takes files.
+std::string positional_choices(const CLI::App& command) {
+  for (const CLI::Option* option : options_of(command, true)) {
+    return fmt::format("{}", fmt::join(choices_of(*option), " "));
+  }
+  return {};
+}
+
+// Options with a value, as patterns of `COMMAND:OPTION`: those with few values offer them, numbers
+// and sizes offer nothing, others files.
+std::string bash_values(const CLI::App& app) {
+  std::string text;
+  for (const CLI::App* command : commands_of(app)) {
+    for (const CLI::Option* option : options_of(*command, false)) {
+      const std::string value = value_name(*option);
+      if (value.empty() || takes_file(*option)) continue;
+      std::vector<std::string> patterns;
+      for (const std::string& flag : flags_of(*option)) {
+        patterns.push_back(command->get_name() + ":" + flag);
+      }
+      text += fmt::format("    {}) words=\"{}\"; is_file= ;;\n", fmt::join(patterns, "|"),
+                          fmt::join(choices_of(*option), " "));
+    }
+  }
+  return text;
+}
+
 std::string bash_completion(const CLI::App& app) {
   std::string text = fmt::format(
       "# bash completion of eckart, made by `eckart completion bash`\n_eckart() {{\n"
-      "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" flags=\"\"\n"
+      "  local IFS=$' \\t\\n' current=\"${{COMP_WORDS[COMP_CWORD]}}\" flags=\"\" words=\"\" "
+      "is_file=1\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
       "    COMPREPLY=($(compgen -W \"{} {}\" -- \"$current\"))\n    return\n  fi\n"
       "  case \"${{COMP_WORDS[1]}}\" in\n",
       command_names(app), all_flags(app));
   for (const CLI::App* command : commands_of(app)) {
-    text += fmt::format("    {}) flags=\"{}\" ;;\n", command->get_name(), all_flags(*command));
+    const std::string choices = positional_choices(*command);
+    text += fmt::format("    {}) flags=\"{}\"{} ;;\n", command->get_name(), all_flags(*command),
+                        choices.empty() ? "" : " words=\"" + choices + "\" is_file=");
   }
+  text += "  esac\n  case \"${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD-1]}\" in\n" + bash_values(app);
+  // One file a line: names may hold blanks.
   return text +
          "  esac\n  case \"$current\" in\n"
-         "    -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$current\")) ;;\n"
-         "    *) COMPREPLY=($(compgen -f -- \"$current\")) ;;\n  esac\n}\n"
-         "complete -o filenames -F _eckart eckart\n";
+         "    -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$current\")); return ;;\n  esac\n"
+         "  if [ -z \"$is_file\" ]; then\n"
+         "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n    return\n  fi\n"
+         "  compopt -o filenames 2>/dev/null\n"
+         "  IFS=$'\\n'\n  COMPREPLY=($(compgen -f -- \"$current\"))\n}\n"
+         "complete -F _eckart eckart\n";
 }
 
 // Text inside single quotes of a shell.
@@ -192,6 +235,14 @@ std::string zsh_text(std::string text) {
   return text;
 }
 
+std::string zsh_value(const CLI::Option& option) {
+  const std::string value = value_name(option);
+  if (value.empty()) return {};
+  const std::vector<std::string> choices = choices_of(option);
+  if (!choices.empty()) return fmt::format(":value:({})", fmt::join(choices, " "));
+  return ":" + value + ":" + (takes_file(option) ? "_files" : " ");
+}
+
 std::string zsh_completion(const CLI::App& app) {
   std::string text =
       "#compdef eckart\n# made by `eckart completion zsh`\n_eckart() {\n  local -a commands\n  "
@@ -207,12 +258,12 @@ std::string zsh_completion(const CLI::App& app) {
     text += "    " + command->get_name() + ") _arguments";
     for (const CLI::Option* option : options_of(*command, false)) {
       for (const std::string& flag : flags_of(*option)) {
-        const std::string value = value_name(*option);
-        text += " " + quoted(flag + "[" + zsh_text(option->get_description()) + "]" +
-                             (value.empty() ? "" : ":" + value + ":_files"));
+        text += " " +
+                quoted(flag + "[" + zsh_text(option->get_description()) + "]" + zsh_value(*option));
       }
     }
-    text += " '*:file:_files' ;;\n";
+    const std::string choices = positional_choices(*command);
+    text += (choices.empty() ? " '*:file:_files'" : " '1:word:(" + choices + ")'") + " ;;\n";
   }
   return text + "  esac\n}\n_eckart \"$@\"\n";
 }
@@ -222,12 +273,19 @@ std::string fish_completion(const CLI::App& app) {
   for (const CLI::App* command : commands_of(app)) {
     text += fmt::format("complete -c eckart -n __fish_use_subcommand -f -a {} -d {}\n",
                         command->get_name(), quoted(command->get_description()));
+    if (const std::string choices = positional_choices(*command); !choices.empty()) {
+      text += fmt::format("complete -c eckart -n '__fish_seen_subcommand_from {}' -f -a '{}'\n",
+                          command->get_name(), choices);
+    }
     for (const CLI::Option* option : options_of(*command, false)) {
       text += fmt::format("complete -c eckart -n '__fish_seen_subcommand_from {}'",
                           command->get_name());
       for (const std::string& name : option->get_snames()) text += " -s " + name;
       for (const std::string& name : option->get_lnames()) text += " -l " + name;
-      if (!value_name(*option).empty()) text += " -r";
+      if (!value_name(*option).empty()) text += takes_file(*option) ? " -r" : " -x";
+      if (const auto choices = choices_of(*option); !choices.empty()) {
+        text += fmt::format(" -a '{}'", fmt::join(choices, " "));
+      }
       text += " -d " + quoted(option->get_description()) + "\n";
     }
   }
@@ -248,6 +306,7 @@ std::string help_text(const CLI::App& app) {
     text += "\nCommands:\n" + listed(entries);
   }
   text += "\nOptions:\n" + listed(option_texts(app));
+  text += std::string("\nExit status: ") + exit_statuses + "\n";
   if (app.get_parent() == nullptr) {
     text +=
         "\n`eckart COMMAND --help` tells more. GB is 10^9 bytes, GiB 2^30; one MAC is two FLOPs.\n";
@@ -281,7 +340,8 @@ void add_completion(CommandLine& line) {
   command->add_option("shell", *shell, "Which shell: bash, zsh or fish")
       ->required()
       ->type_name("bash|zsh|fish")
-      ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}).name(""));
+      // Its description would stand beside the value's name.
+      ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}).description(""));
 }
 
 }  // namespace eckart::cli

@@ -1,6 +1,7 @@
 // The command `eckart`: reads the command line, runs one command, turns errors into messages.
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
+#include "eckart/io/findings.h"
 
 #include <csignal>
 #include <cstdio>
@@ -11,8 +12,9 @@
 
 #include "commands.h"
 #include "console.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace eckart::cli {
@@ -30,10 +32,22 @@ void on_bus_error(int) {
   _exit(status_error);
 }
 
+// What the command line or a file said may stand in it: nothing of that steers the terminal. Where
+// standard error can't be written the status alone tells.
 void report(const std::string& message, const std::string& hint) {
   std::fflush(stdout);
-  fmt::print(stderr, "eckart: error: {}\n", message);
-  if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);
+  std::string text = "eckart: error: " + printable_path(message) + "\n";
+  if (!hint.empty()) text += "hint: " + printable_path(hint) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+// A file that is opened where a standard stream was closed would take its number, and what is meant
+// for the stream would be written into the file.
+void keep_standard_streams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // For reading alone, so that writing to it still fails.
+    if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", O_RDONLY) == -1) return;
+  }
 }
 
 CLI::App* add_any_command(CommandLine& line, const CommandText& text, std::function<int()> work) {
@@ -64,6 +78,7 @@ int run(int argc, char** argv) {
   for (const auto add : {add_inspect, add_check, add_count, add_shapes, add_completion, add_man}) {
     add(line);
   }
+  if (argc > 1) require_command(line.app, argv[1]);
   try {
     line.app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -80,13 +95,9 @@ int run(int argc, char** argv) {
       finish_output();
       return status_usage;
     }
-    const CLI::App& app = named_app(line.app);
-    report(error.what(), app.get_parent() == nullptr
-                             ? "eckart --help lists the commands"
-                             : "eckart " + app.get_name() + " --help lists its options");
-    return status_usage;
+    throw usage_error(line.app, error);
   }
-  set_thread_count(line.common.threads);
+  set_thread_count(static_cast<int>(line.common.threads));
   const int status = line.run();
   finish_output();
   return status;
@@ -97,9 +108,9 @@ int run(int argc, char** argv) {
 CLI::App* add_command(CommandLine& line, const CommandText& text, std::function<int()> work) {
   CLI::App* const command = add_any_command(line, text, std::move(work));
   command->add_flag("--json", line.common.json, "Print one JSON document instead of text");
-  command->add_option("--threads", line.common.threads, "Threads to use (default: all cores)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 4096).description(""));
+  add_number(*command,
+             {.name = "--threads", .effect = "Threads to use (default: all cores)", .most = 4096},
+             line.common.threads);
   command->add_flag("--quiet", line.common.quiet, "No progress bar on standard error");
   return command;
 }
@@ -112,8 +123,12 @@ CLI::App* add_plain_command(CommandLine& line, const CommandText& text, std::fun
 
 int main(int argc, char** argv) {
   std::signal(SIGBUS, eckart::cli::on_bus_error);
+  eckart::cli::keep_standard_streams();
   try {
     return eckart::cli::run(argc, argv);
+  } catch (const eckart::cli::UsageError& error) {
+    eckart::cli::report(error.message(), error.hint());
+    return eckart::cli::status_usage;
   } catch (const std::bad_alloc&) {
     eckart::cli::report("out of memory", "");
   } catch (const std::exception& error) {

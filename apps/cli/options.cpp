@@ -1,5 +1,4 @@
-#include "eckart/core/errors.h"
-
+// Options with values: each names itself and what it was given when it can't take that.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -10,7 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "commands.h"
+#include "console.h"
+#include "usage.h"
+#include <CLI/CLI.hpp>
 
 namespace eckart::cli {
 namespace {
@@ -37,52 +38,128 @@ constexpr std::array<std::pair<std::string_view, Dtype>, 12> other_names = {{
     {"FLOAT4", Dtype::f4},
 }};
 
-}  // namespace
+// Both families of prefixes: `GB` is 10^9, `GiB` and `Gi` are 2^30.
+constexpr std::string_view prefixes = "KMGTPE";
 
-std::uint64_t parse_byte_size(const std::string& text) {
-  static constexpr std::array<std::pair<std::string_view, double>, 14> units = {{
-      {"", 1},
-      {"B", 1},
-      {"K", 1e3},
-      {"KB", 1e3},
-      {"M", 1e6},
-      {"MB", 1e6},
-      {"G", 1e9},
-      {"GB", 1e9},
-      {"T", 1e12},
-      {"TB", 1e12},
-      {"KIB", 1024.0},
-      {"MIB", 1024.0 * 1024},
-      {"GIB", 1024.0 * 1024 * 1024},
-      {"TIB", 1024.0 * 1024 * 1024 * 1024},
-  }};
-  // Digits and a point alone: no sign, hexadecimal, infinity or locale's comma.
-  const std::size_t used = std::min(text.find_first_not_of("0123456789."), text.size());
-  double amount = 0;
-  const char* const number_end = text.data() + used;
-  const bool is_number = std::from_chars(text.data(), number_end, amount).ptr == number_end;
-  std::string unit = upper(text.substr(used));
-  unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
-  for (const auto& [name, factor] : units) {
-    const double bytes = amount * factor;
-    if (is_number && used > 0 && unit == name && std::isfinite(bytes) && bytes >= 1 &&
-        bytes < 1e18) {
-      return static_cast<std::uint64_t>(bytes);
-    }
-  }
-  throw_argument_error("a size: '" + text + "' is no number of bytes",
-                       "write it as 24GB (10^9 bytes), 16GiB (2^30 bytes), 512MB or 8000000000");
+std::optional<double> unit_factor(std::string unit) {
+  if (unit.empty() || unit == "B") return 1.0;
+  const std::size_t power = prefixes.find(unit.front());
+  if (power == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = std::string_view(unit).substr(1);
+  const auto n = static_cast<double>(power + 1);
+  if (rest.empty() || rest == "B") return std::pow(1000.0, n);
+  if (rest == "I" || rest == "IB") return std::pow(1024.0, n);
+  return std::nullopt;
 }
 
-Dtype parse_dtype_option(const std::string& option, const std::string& text) {
+std::string given(const OptionDefinition& option, const std::string& text) {
+  return option.name + ": '" + text + "' ";
+}
+
+Index parse_number(const OptionDefinition& option, const std::string& text) {
+  Index number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  const bool is_digits = read.ptr == end && !text.empty();
+  if (!is_digits) {
+    throw_usage_error(given(option, text) + "is no whole number",
+                      "it takes decimal digits alone: 32000 or 32768, not 32k");
+  }
+  // What is beyond 63 bits is out of every range.
+  if (read.ec != std::errc() || number < option.least || number > option.most) {
+    throw_usage_error(option.name + " is " + text + ", but must be from " + grouped(option.least) +
+                      " to " + grouped(option.most));
+  }
+  return number;
+}
+
+Dtype parse_dtype_name(const OptionDefinition& option, const std::string& text) {
   const std::string name = upper(text);
   if (const auto dtype = parse_dtype(name)) return *dtype;
   for (const auto& [other, dtype] : other_names) {
     if (name == other) return dtype;
   }
-  throw_argument_error(option + ": '" + text + "' is no dtype",
-                       "it takes F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I8, F4 and the other names "
-                       "of safetensors");
+  throw_usage_error(given(option, text) + "is no dtype",
+                    "it takes F64, F32, F16, BF16, F8_E4M3, F8_E5M2, I8, F4 and the other names "
+                    "of safetensors");
+}
+
+Index parse_byte_size(const OptionDefinition& option, const std::string& text) {
+  // Digits and a point alone: no sign, hexadecimal, infinity or locale's comma.
+  const std::size_t used = std::min(text.find_first_not_of("0123456789."), text.size());
+  double amount = 0;
+  const char* const number_end = text.data() + used;
+  const bool is_number =
+      used > 0 && std::from_chars(text.data(), number_end, amount).ptr == number_end;
+  std::string unit = upper(text.substr(used));
+  unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
+  const std::optional<double> factor = unit_factor(unit);
+  if (!is_number || !factor) {
+    throw_usage_error(given(option, text) + "is no number of bytes",
+                      "write it as 24GB (10^9 bytes), 16GiB (2^30 bytes), 512MB or 8000000000");
+  }
+  const double bytes = amount * *factor;
+  constexpr double largest = 9.2e18;
+  if (!(bytes >= 1) || !(bytes <= largest)) {
+    throw_usage_error(given(option, text) + "must be from 1 byte to 9.2 EB");
+  }
+  constexpr double smallest_plain = 1024.0 * 1024;
+  if (unit.empty() && bytes < smallest_plain) {
+    throw_usage_error(given(option, text) + "are so few bytes that a unit is missing",
+                      text + "GB or " + text + "GiB?");
+  }
+  return static_cast<Index>(bytes);
+}
+
+}  // namespace
+
+CLI::Option* add_text(CLI::App& command, const OptionDefinition& definition,
+                      const std::function<void(const std::string&)>& take) {
+  return command
+      .add_option_function<std::string>(
+          definition.name,
+          [definition, take](const std::string& text) {
+            if (text.empty()) {
+              throw_usage_error(definition.name + " is empty, but takes a value",
+                                "leave the option out for its default");
+            }
+            take(text);
+          },
+          definition.effect)
+      ->type_name(definition.value);
+}
+
+CLI::Option* add_number(CLI::App& command, const OptionDefinition& definition, Index& number) {
+  return add_text(command, definition, [definition, &number](const std::string& text) {
+    number = parse_number(definition, text);
+  });
+}
+
+CLI::Option* add_dtype(CLI::App& command, const OptionDefinition& definition,
+                       std::optional<Dtype>& dtype) {
+  return add_text(command, definition, [definition, &dtype](const std::string& text) {
+    dtype = parse_dtype_name(definition, text);
+  });
+}
+
+CLI::Option* add_byte_size(CLI::App& command, const OptionDefinition& definition,
+                           std::optional<Index>& bytes) {
+  return add_text(command, definition, [definition, &bytes](const std::string& text) {
+    bytes = parse_byte_size(definition, text);
+  });
+}
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const std::string value = option.get_type_name();
+  if (value == "DTYPE") return {"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I8", "F4"};
+  if (value.find('|') == std::string::npos) return {};
+  std::vector<std::string> choices;
+  for (std::size_t begin = 0; begin <= value.size();) {
+    const std::size_t end = std::min(value.find('|', begin), value.size());
+    choices.push_back(value.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return choices;
 }
 
 }  // namespace eckart::cli

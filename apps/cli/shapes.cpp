@@ -13,6 +13,7 @@
 #include "console.h"
 #include "json_output.h"
 #include "model_input.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -109,6 +110,11 @@ int shapes(const ShapesOptions& options, const CommonOptions& common) {
   if (!input.architecture) {
     throw_argument_error("shapes: " + input.no_architecture, input.no_architecture_hint);
   }
+  const Index n_layers = input.architecture->n_layers;
+  if (options.layer >= n_layers) {
+    throw_argument_error("--layer is " + std::to_string(options.layer) +
+                         ", but the model has layers 0 to " + std::to_string(n_layers - 1));
+  }
   const Flow flow =
       shape_flow(*input.architecture,
                  {.batch = options.batch, .tokens = options.tokens, .layer = options.layer});
@@ -136,11 +142,17 @@ void add_shapes(CommandLine& line) {
   command->add_option("path", options->path, "A model folder, a checkpoint file or a config.json")
       ->required()
       ->type_name("PATH");
-  command->add_option("--batch", options->batch, "Sequences at once (default: 1)")->type_name("N");
-  command->add_option("--tokens", options->tokens, "Tokens of a sequence (default: the context)")
-      ->type_name("N");
-  command->add_option("--layer", options->layer, "Which layer to follow (default: 0, the first)")
-      ->type_name("L");
+  add_number(*command, {.name = "--batch", .effect = "Sequences at once (default: 1)"},
+             options->batch);
+  add_number(*command,
+             {.name = "--tokens", .effect = "Tokens of a sequence (default: the context)"},
+             options->tokens);
+  add_number(*command,
+             {.name = "--layer",
+              .effect = "Which layer to follow (default: 0, the first)",
+              .value = "L",
+              .least = 0},
+             options->layer);
 }
 
 }  // namespace eckart::cli

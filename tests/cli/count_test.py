@@ -115,13 +115,16 @@ class Count(CommandTest):
 
     def test_bad_options_are_named(self):
         path = self.write("config.json", json.dumps(llama_config()))
-        self.assertIn("BF17", self.fail_with(1, "count", path, "--dtype", "BF17"))
-        self.assertIn("16GiB", self.fail_with(1, "count", path, "--fit", "much"))
-        for size in ("0x10", "inf", "-1GB", "1.5.2GB", "1XB", ""):
-            self.fail_with(1, "count", path, f"--fit={size}" if size else "--fit=''")
+        for option in ("--dtype", "--kv-dtype", "--activation-dtype"):
+            self.assertIn(f"{option}: 'BF17'", self.fail_with(2, "count", path, option, "BF17"))
+        self.assertIn("16GiB", self.fail_with(2, "count", path, "--fit", "much"))
+        for size in ("0x10", "inf", "-1GB", "1.5.2GB", "24XB", "0", "0GB", "10EB", "''"):
+            self.assertIn(f"--fit: '{size}'", self.fail_with(2, "count", path, f"--fit={size}"))
+        self.assertIn("24GB or 24GiB?", self.fail_with(2, "count", path, "--fit", "24"))
+        for size, n in (("24Gi", 24 << 30), ("1PB", 10**15), ("1PiB", 1 << 50), ("1EB", 10**18), ("2EiB", 2 << 60),
+                        ("8000000", 8_000_000)):
+            self.assertEqual(self.json_of("count", path, "--fit", size)["fit"]["available_bytes"], n)
         self.assertIn("--lora-rank", self.fail_with(2, "count", path, "--lora-targets", "q_proj"))
-        self.assertIn("batch", self.fail_with(1, "count", path, "--batch", "0"))
-        self.assertIn("context", self.fail_with(1, "count", path, "--context", "-3"))
 
     def test_bad_configs_are_named(self):
         for change, word in (({"hidden_size": "big"}, "hidden_size"), ({"hidden_size": None}, "hidden_size"),

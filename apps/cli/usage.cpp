@@ -1,0 +1,106 @@
+#include "usage.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+namespace eckart::cli {
+namespace {
+
+// The least number of inserted, dropped and replaced bytes from `a` to `b`.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+// `; did you mean count?`, or nothing where no name is close.
+std::string suggestion(std::string_view wanted, const std::vector<std::string>& names) {
+  constexpr std::size_t longest = 64;
+  if (wanted.size() > longest) return {};
+  std::size_t least = wanted.size() / 3 + 1;
+  std::string closest;
+  for (const std::string& name : names) {
+    const std::size_t distance = edit_distance(wanted, name);
+    if (distance > least || (distance == least && !closest.empty())) continue;
+    least = distance;
+    closest = name;
+  }
+  return closest.empty() ? "" : "; did you mean " + closest + "?";
+}
+
+const CLI::App& named_app(const CLI::App& app) {
+  const auto given = app.get_subcommands();
+  return given.empty() ? app : *given.front();
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string help_hint(const CLI::App& app) {
+  return app.get_parent() == nullptr ? "eckart --help lists the commands"
+                                     : "eckart " + app.get_name() + " --help lists its options";
+}
+
+bool is_option_like(const std::string& argument) {
+  return argument.size() > 1 && argument.front() == '-';
+}
+
+// What a required option or positional is called, where it was not given.
+std::string missing_name(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_required() || option->count() > 0) continue;
+    return option->get_positional() ? option->get_type_name() : option->get_name();
+  }
+  return {};
+}
+
+}  // namespace
+
+void throw_usage_error(const std::string& message, const std::string& hint) {
+  throw UsageError(message, hint);
+}
+
+UsageError usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = named_app(app);
+  const std::string hint = help_hint(command);
+  const std::vector<std::string> rest = app.remaining(true);
+  const auto option = std::find_if(rest.begin(), rest.end(), is_option_like);
+  if (option != rest.end()) {
+    const std::string name = option->substr(0, option->find('='));
+    return UsageError("no option " + name + suggestion(name, option_names(command)), hint);
+  }
+  if (const std::string missing = missing_name(command); !missing.empty()) {
+    return UsageError(missing + " is missing", hint);
+  }
+  if (!rest.empty()) return UsageError("nothing takes the argument '" + rest.front() + "'", hint);
+  return UsageError(error.what(), hint);
+}
+
+void require_command(const CLI::App& app, const std::string& name) {
+  if (is_option_like(name)) return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == name) return;
+    names.push_back(command->get_name());
+  }
+  throw_usage_error("no command '" + name + "'" + suggestion(name, names), help_hint(app));
+}
+
+}  // namespace eckart::cli

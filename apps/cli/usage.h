@@ -1,0 +1,54 @@
+// Wrong usage: what is said of it, and options that refuse it in one voice.
+#pragma once
+
+#include "eckart/core/errors.h"
+#include "eckart/core/shape.h"
+#include "eckart/io/dtype.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+
+namespace eckart::cli {
+
+/// A command line that can't be meant: exit status 2.
+class UsageError : public ArgumentError {
+ public:
+  using ArgumentError::ArgumentError;
+};
+[[noreturn]] void throw_usage_error(const std::string& message, const std::string& hint = {});
+
+/// What CLI11 found wrong with a command line, in our words: `no option --lora_rank; did you mean
+/// --lora-rank?`, `PATH is missing`.
+UsageError usage_error(const CLI::App& app, const CLI::ParseError& error);
+/// Of a first argument that is no option: throws UsageError when no command has that name.
+void require_command(const CLI::App& app, const std::string& name);
+
+/// An option as it is defined; `value` is how help calls its value.
+struct OptionDefinition {
+  std::string name;  // `--context`
+  std::string effect;
+  std::string value = "N";
+  Index least = 1;
+  Index most = Index{1} << 40;
+};
+
+/// An option that takes a whole number in decimal digits, from `least` to `most`.
+CLI::Option* add_number(CLI::App& command, const OptionDefinition& definition, Index& number);
+/// An option that takes a dtype by any of its usual names: `BF16`, `bf16`, `bfloat16`, `F8_E4M3`, …
+CLI::Option* add_dtype(CLI::App& command, const OptionDefinition& definition,
+                       std::optional<Dtype>& dtype);
+/// An option that takes a number of bytes: `24GB`, `16GiB`, `8000000000`.
+CLI::Option* add_byte_size(CLI::App& command, const OptionDefinition& definition,
+                           std::optional<Index>& bytes);
+/// An option that takes a text, which isn't empty.
+CLI::Option* add_text(CLI::App& command, const OptionDefinition& definition,
+                      const std::function<void(const std::string&)>& take);
+
+/// The values of an option of which there are few: dtypes, and those of `bash|zsh|fish`.
+std::vector<std::string> choices_of(const CLI::Option& option);
+
+}  // namespace eckart::cli
