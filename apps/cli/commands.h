@@ -32,12 +32,16 @@ struct CommandText {
   std::string name;
   std::string summary;
   std::vector<std::string> examples;
+  CLI::App* group = nullptr;  // of `add_command_group`; none: a command of the program itself
 };
 
 /// Adds a command with `--json`, `--threads` and `--quiet`. `work` runs when it is the one given.
 CLI::App* add_command(CommandLine& line, const CommandText& text, std::function<int()> work);
 /// The same without the common options, for commands that print a file.
 CLI::App* add_plain_command(CommandLine& line, const CommandText& text, std::function<int()> work);
+
+/// Adds a command that is nothing but a name for others: `eckart NAME COMMAND …`.
+CLI::App* add_command_group(CommandLine& line, const CommandText& text);
 
 void add_check(CommandLine& line);
 void add_inspect(CommandLine& line);
@@ -53,6 +57,7 @@ void add_project(CommandLine& line);
 void add_rank(CommandLine& line);
 void add_eigh(CommandLine& line);
 void add_svd(CommandLine& line);
+void add_pca(CommandLine& line);
 void add_man(CommandLine& line);
 void add_completion(CommandLine& line);
 

@@ -53,13 +53,29 @@ bool takes_file(const CLI::Option& option) {
   return !value.empty() && !is_word && choices_of(option).empty();
 }
 
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
+// The commands that do something, those of groups included.
+std::vector<const CLI::App*> working_commands_of(const CLI::App& app) {
+  std::vector<const CLI::App*> all;
+  for (const CLI::App* command : commands_of(app)) {
+    const std::vector<const CLI::App*> inner = working_commands_of(*command);
+    if (inner.empty()) all.push_back(command);
+    all.insert(all.end(), inner.begin(), inner.end());
+  }
+  return all;
+}
+
+std::vector<const CLI::App*> groups_of(const CLI::App& app) {
+  std::vector<const CLI::App*> groups;
+  for (const CLI::App* command : commands_of(app)) {
+    if (!commands_of(*command).empty()) groups.push_back(command);
+  }
+  return groups;
 }
 
 std::string usage_of(const CLI::App& app) {
   if (app.get_parent() == nullptr) return "eckart COMMAND [OPTIONS]";
-  std::string usage = "eckart " + app.get_name();
+  std::string usage = "eckart " + command_name(app);
+  if (!commands_of(app).empty()) return usage + " COMMAND [OPTIONS]";
   for (const CLI::Option* option : options_of(app, true)) usage += " " + option->get_type_name();
   return usage + " [OPTIONS]";
 }
@@ -137,7 +153,7 @@ std::string man_page(const CLI::App& app) {
       fmt::format(".TH ECKART 1 \"\" \"eckart {}\" \"User Commands\"\n", ECKART_VERSION);
   text += fmt::format(".SH NAME\neckart \\- {}\n", roff(app.get_description()));
   text += ".SH SYNOPSIS\n.B eckart\n.I COMMAND\n[OPTIONS]\n.SH COMMANDS\n";
-  for (const CLI::App* command : commands_of(app)) {
+  for (const CLI::App* command : working_commands_of(app)) {
     text +=
         fmt::format(".SS {}\n{}.\n", roff(usage_of(*command)), roff(command->get_description()));
     text += fmt::format(".PP\nExample:\n.PP\n.nf\n{}.fi\n", roff(command->get_footer()));
@@ -176,17 +192,31 @@ std::string positional_choices(const CLI::App& command) {
 // and sizes offer nothing, others files.
 std::string bash_values(const CLI::App& app) {
   std::string text;
-  for (const CLI::App* command : commands_of(app)) {
+  for (const CLI::App* command : working_commands_of(app)) {
     for (const CLI::Option* option : options_of(*command, false)) {
       const std::string value = value_name(*option);
       if (value.empty() || takes_file(*option)) continue;
       std::vector<std::string> patterns;
       for (const std::string& flag : flags_of(*option)) {
-        patterns.push_back(command->get_name() + ":" + flag);
+        patterns.push_back("\"" + command_name(*command) + ":" + flag + "\"");
       }
       text += fmt::format("    {}) words=\"{}\"; is_file= ;;\n", fmt::join(patterns, "|"),
                           fmt::join(choices_of(*option), " "));
     }
+  }
+  return text;
+}
+
+// Offers the commands of a group, and makes two words one command.
+std::string bash_groups(const CLI::App& app) {
+  std::string text;
+  for (const CLI::App* group : groups_of(app)) {
+    text += fmt::format(
+        "  if [ \"$command\" = {0} ]; then\n"
+        "    if [ \"$COMP_CWORD\" -eq 2 ]; then\n"
+        "      COMPREPLY=($(compgen -W \"{1} {2}\" -- \"$current\"))\n      return\n    fi\n"
+        "    command=\"{0} ${{COMP_WORDS[2]}}\"\n  fi\n",
+        group->get_name(), command_names(*group), all_flags(*group));
   }
   return text;
 }
@@ -198,14 +228,16 @@ std::string bash_completion(const CLI::App& app) {
       "is_file=1\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
       "    COMPREPLY=($(compgen -W \"{} {}\" -- \"$current\"))\n    return\n  fi\n"
-      "  case \"${{COMP_WORDS[1]}}\" in\n",
-      command_names(app), all_flags(app));
-  for (const CLI::App* command : commands_of(app)) {
+      "  local command=\"${{COMP_WORDS[1]}}\"\n{}"
+      "  case \"$command\" in\n",
+      command_names(app), all_flags(app), bash_groups(app));
+  for (const CLI::App* command : working_commands_of(app)) {
     const std::string choices = positional_choices(*command);
-    text += fmt::format("    {}) flags=\"{}\"{} ;;\n", command->get_name(), all_flags(*command),
-                        choices.empty() ? "" : " words=\"" + choices + "\" is_file=");
+    text +=
+        fmt::format("    \"{}\") flags=\"{}\"{} ;;\n", command_name(*command), all_flags(*command),
+                    choices.empty() ? "" : " words=\"" + choices + "\" is_file=");
   }
-  text += "  esac\n  case \"${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD-1]}\" in\n" + bash_values(app);
+  text += "  esac\n  case \"$command:${COMP_WORDS[COMP_CWORD-1]}\" in\n" + bash_values(app);
   // One file a line: names may hold blanks.
   return text +
          "  esac\n  case \"$current\" in\n"
@@ -243,19 +275,32 @@ std::string zsh_value(const CLI::Option& option) {
   return ":" + value + ":" + (takes_file(option) ? "_files" : " ");
 }
 
-std::string zsh_completion(const CLI::App& app) {
-  std::string text =
-      "#compdef eckart\n# made by `eckart completion zsh`\n_eckart() {\n  local -a commands\n  "
-      "commands=(\n";
+std::string zsh_descriptions(const CLI::App& app) {
+  std::string text;
   for (const CLI::App* command : commands_of(app)) {
     text +=
         "    " + quoted(command->get_name() + ":" + zsh_text(command->get_description())) + "\n";
   }
+  return text;
+}
+
+std::string zsh_completion(const CLI::App& app) {
+  std::string text =
+      "#compdef eckart\n# made by `eckart completion zsh`\n_eckart() {\n  local -a commands\n  "
+      "commands=(\n";
+  text += zsh_descriptions(app);
   text +=
       "  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n"
-      "  local command=$words[2]\n  shift words; (( CURRENT-- ))\n  case $command in\n";
-  for (const CLI::App* command : commands_of(app)) {
-    text += "    " + command->get_name() + ") _arguments";
+      "  local command=$words[2]\n  shift words; (( CURRENT-- ))\n";
+  for (const CLI::App* group : groups_of(app)) {
+    text += "  if [[ $command == " + group->get_name() + " ]]; then\n    commands=(\n" +
+            zsh_descriptions(*group) +
+            "    )\n    if (( CURRENT == 2 )); then _describe command commands; return; fi\n"
+            "    command=\"$command $words[2]\"\n    shift words; (( CURRENT-- ))\n  fi\n";
+  }
+  text += "  case $command in\n";
+  for (const CLI::App* command : working_commands_of(app)) {
+    text += "    \"" + command_name(*command) + "\") _arguments";
     for (const CLI::Option* option : options_of(*command, false)) {
       for (const std::string& flag : flags_of(*option)) {
         text += " " +
@@ -268,18 +313,40 @@ std::string zsh_completion(const CLI::App& app) {
   return text + "  esac\n}\n_eckart \"$@\"\n";
 }
 
+// When the words so far are those of this command.
+std::string fish_condition(const CLI::App& command) {
+  const std::string own = "__fish_seen_subcommand_from " + command.get_name();
+  const CLI::App* const group = command.get_parent();
+  return group->get_parent() == nullptr ? own : fish_condition(*group) + "; and " + own;
+}
+
+// How a command is offered: at first, or behind the name of its group.
+std::string fish_place(const CLI::App& command) {
+  const CLI::App* const group = command.get_parent();
+  if (group->get_parent() == nullptr) return "__fish_use_subcommand";
+  return fish_condition(*group) + "; and not __fish_seen_subcommand_from " + command_names(*group);
+}
+
+std::string fish_commands(const CLI::App& app) {
+  std::string text;
+  for (const CLI::App* command : commands_of(app)) {
+    text += fmt::format("complete -c eckart -n '{}' -f -a {} -d {}\n", fish_place(*command),
+                        command->get_name(), quoted(command->get_description()));
+    text += fish_commands(*command);
+  }
+  return text;
+}
+
 std::string fish_completion(const CLI::App& app) {
   std::string text = "# fish completion of eckart, made by `eckart completion fish`\n";
-  for (const CLI::App* command : commands_of(app)) {
-    text += fmt::format("complete -c eckart -n __fish_use_subcommand -f -a {} -d {}\n",
-                        command->get_name(), quoted(command->get_description()));
+  text += fish_commands(app);
+  for (const CLI::App* command : working_commands_of(app)) {
     if (const std::string choices = positional_choices(*command); !choices.empty()) {
-      text += fmt::format("complete -c eckart -n '__fish_seen_subcommand_from {}' -f -a '{}'\n",
-                          command->get_name(), choices);
+      text +=
+          fmt::format("complete -c eckart -n '{}' -f -a '{}'\n", fish_condition(*command), choices);
     }
     for (const CLI::Option* option : options_of(*command, false)) {
-      text += fmt::format("complete -c eckart -n '__fish_seen_subcommand_from {}'",
-                          command->get_name());
+      text += fmt::format("complete -c eckart -n '{}'", fish_condition(*command));
       for (const std::string& name : option->get_snames()) text += " -s " + name;
       for (const std::string& name : option->get_lnames()) text += " -l " + name;
       if (!value_name(*option).empty()) text += takes_file(*option) ? " -r" : " -x";

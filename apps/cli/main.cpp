@@ -3,6 +3,7 @@
 #include "eckart/core/parallel.h"
 #include "eckart/io/findings.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -51,19 +52,15 @@ void keep_standard_streams() {
 }
 
 CLI::App* add_any_command(CommandLine& line, const CommandText& text, std::function<int()> work) {
-  CLI::App* const command = line.app.add_subcommand(text.name, text.summary);
+  CLI::App& parent = text.group == nullptr ? line.app : *text.group;
+  CLI::App* const command = parent.add_subcommand(text.name, text.summary);
   std::string examples;
   for (const std::string& example : text.examples) examples += "  $ " + example + "\n";
   command->footer(examples);
   command->set_help_flag("-h,--help", "Show this help");
-  command->parse_complete_callback([&line, work = std::move(work)] { line.run = work; });
+  // The group's own parse is complete too when that of its command is.
+  if (work) command->parse_complete_callback([&line, work = std::move(work)] { line.run = work; });
   return command;
-}
-
-// The command that was named, or the program.
-const CLI::App& named_app(const CLI::App& app) {
-  const auto given = app.get_subcommands();
-  return given.empty() ? app : *given.front();
 }
 
 int run(int argc, char** argv) {
@@ -75,12 +72,12 @@ int run(int argc, char** argv) {
   line.app.set_version_flag("--version", std::string("eckart ") + ECKART_VERSION,
                             "Show the version");
   line.app.require_subcommand(1);
-  for (const auto add : {add_inspect, add_check, add_count, add_shapes, add_matmul, add_norm,
-                         add_cosine, add_solve, add_lstsq, add_project, add_rank, add_eigh, add_svd,
-                         add_lowrank, add_completion, add_man}) {
+  for (const auto add : {add_inspect, add_check, add_count, add_shapes, add_pca, add_matmul,
+                         add_norm, add_cosine, add_solve, add_lstsq, add_project, add_rank,
+                         add_eigh, add_svd, add_lowrank, add_completion, add_man}) {
     add(line);
   }
-  if (argc > 1) require_command(line.app, argv[1]);
+  require_command(line.app, {argv + std::min(argc, 1), argv + argc});
   try {
     line.app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -115,6 +112,12 @@ CLI::App* add_command(CommandLine& line, const CommandText& text, std::function<
              line.common.threads);
   command->add_flag("--quiet", line.common.quiet, "No progress bar on standard error");
   return command;
+}
+
+CLI::App* add_command_group(CommandLine& line, const CommandText& text) {
+  CLI::App* const group = add_any_command(line, text, {});
+  group->require_subcommand(1);
+  return group;
 }
 
 CLI::App* add_plain_command(CommandLine& line, const CommandText& text, std::function<int()> work) {

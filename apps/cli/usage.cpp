@@ -40,11 +40,6 @@ std::string suggestion(std::string_view wanted, const std::vector<std::string>& 
   return closest.empty() ? "" : "; did you mean " + closest + "?";
 }
 
-const CLI::App& named_app(const CLI::App& app) {
-  const auto given = app.get_subcommands();
-  return given.empty() ? app : *given.front();
-}
-
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -54,8 +49,11 @@ std::vector<std::string> option_names(const CLI::App& app) {
 }
 
 std::string help_hint(const CLI::App& app) {
-  return app.get_parent() == nullptr ? "eckart --help lists the commands"
-                                     : "eckart " + app.get_name() + " --help lists its options";
+  const std::string name = app.get_parent() == nullptr ? "" : " " + command_name(app);
+  return "eckart" + name + " --help lists " +
+         (app.get_parent() == nullptr ? "the commands"
+          : commands_of(app).empty()  ? "its options"
+                                      : "its commands");
 }
 
 bool is_option_like(const std::string& argument) {
@@ -73,6 +71,24 @@ std::string missing_name(const CLI::App& app) {
 
 }  // namespace
 
+const CLI::App& named_app(const CLI::App& app) {
+  const CLI::App* at = &app;
+  for (auto given = at->get_subcommands(); !given.empty(); given = at->get_subcommands()) {
+    at = given.front();
+  }
+  return *at;
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::string command_name(const CLI::App& app) {
+  if (app.get_parent() == nullptr) return {};
+  const std::string before = command_name(*app.get_parent());
+  return before.empty() ? app.get_name() : before + " " + app.get_name();
+}
+
 void throw_usage_error(const std::string& message, const std::string& hint) {
   throw UsageError(message, hint);
 }
@@ -89,18 +105,28 @@ UsageError usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (const std::string missing = missing_name(command); !missing.empty()) {
     return UsageError(missing + " is missing", hint);
   }
+  if (!commands_of(command).empty()) {
+    return UsageError(command_name(command) + " alone does nothing, it has commands", hint);
+  }
   if (!rest.empty()) return UsageError("nothing takes the argument '" + rest.front() + "'", hint);
   return UsageError(error.what(), hint);
 }
 
-void require_command(const CLI::App& app, const std::string& name) {
-  if (is_option_like(name)) return;
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_name() == name) return;
-    names.push_back(command->get_name());
+void require_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* at = &app;
+  for (const std::string& name : arguments) {
+    const std::vector<const CLI::App*> commands = commands_of(*at);
+    if (commands.empty() || is_option_like(name)) return;
+    const auto found = std::find_if(commands.begin(), commands.end(),
+                                    [&](const CLI::App* one) { return one->get_name() == name; });
+    if (found == commands.end()) {
+      std::vector<std::string> names;
+      for (const CLI::App* command : commands) names.push_back(command->get_name());
+      const std::string of = at == &app ? "" : " of " + command_name(*at);
+      throw_usage_error("no command '" + name + "'" + of + suggestion(name, names), help_hint(*at));
+    }
+    at = *found;
   }
-  throw_usage_error("no command '" + name + "'" + suggestion(name, names), help_hint(app));
 }
 
 }  // namespace eckart::cli

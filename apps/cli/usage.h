@@ -21,11 +21,19 @@ class UsageError : public ArgumentError {
 };
 [[noreturn]] void throw_usage_error(const std::string& message, const std::string& hint = {});
 
+/// The command that was given, or as much of its name as was; else the program.
+const CLI::App& named_app(const CLI::App& app);
+/// The commands of a program or of a group.
+std::vector<const CLI::App*> commands_of(const CLI::App& app);
+/// `count`, `pca fit`; of the program nothing.
+std::string command_name(const CLI::App& app);
+
 /// What CLI11 found wrong with a command line, in our words: `no option --lora_rank; did you mean
 /// --lora-rank?`, `PATH is missing`.
 UsageError usage_error(const CLI::App& app, const CLI::ParseError& error);
-/// Of a first argument that is no option: throws UsageError when no command has that name.
-void require_command(const CLI::App& app, const std::string& name);
+/// Of the arguments that name the command, up to the first option: throws UsageError when no
+/// command has that name.
+void require_command(const CLI::App& app, const std::vector<std::string>& arguments);
 
 /// An option as it is defined; `value` is how help calls its value.
 struct OptionDefinition {

@@ -1,13 +1,11 @@
 #include "eckart/io/npy.h"
 
 #include "eckart/core/errors.h"
-#include "eckart/io/atomic_file.h"
 #include "eckart/io/npy_descr.h"
 #include "eckart/io/npy_elements.h"
 #include "eckart/io/widen.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -20,11 +18,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::size_t block_elements = 1 << 14;  // swapped or gathered at a time: 128 KiB at most
-
-// NumPy leaves room in the header for the first size to grow to 21 characters.
-constexpr std::size_t growth_characters = 21;
-constexpr std::size_t alignment = 64;
-constexpr Index max_rank = 64;
 
 template <class T>
 void widen_swapped(Dtype dtype, std::span<const std::byte> data, std::span<T> out) {
@@ -57,24 +50,6 @@ Tensor<T> transposed(const Tensor<T>& stored) {
     }
   }
   return result;
-}
-
-std::string npy_header_text(const char* descr, const Shape& shape) {
-  std::string sizes;
-  for (Index axis = 0; axis < shape.rank(); ++axis) {
-    if (axis > 0) sizes += ", ";
-    sizes += std::to_string(shape.size(axis));
-  }
-  if (shape.rank() == 1) sizes += ',';
-  std::string text =
-      std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (" + sizes + "), }";
-  if (shape.rank() > 0) {
-    text.append(growth_characters - std::to_string(shape.size(0)).size(), ' ');
-  }
-  constexpr std::size_t fixed_bytes = 10;  // magic, version and length
-  // A header that is aligned already gets 64 spaces more: so does NumPy's.
-  text.append(alignment - (fixed_bytes + text.size() + 1) % alignment, ' ');
-  return text + '\n';
 }
 
 }  // namespace
@@ -149,49 +124,6 @@ Tensor<T> load_npy(const std::filesystem::path& path, const NpyOptions& options)
   return read_npy<T>(file.bytes(), file.path(), options);
 }
 
-template <class T>
-void save_npy(const std::filesystem::path& path, TensorView<const T> tensor) {
-  if (tensor.rank() > max_rank) {
-    throw_argument_error("save: the array has " + std::to_string(tensor.rank()) +
-                         " axes, but NumPy has at most " + std::to_string(max_rank));
-  }
-  const char* const descr = std::is_same_v<T, float>    ? "<f4"
-                            : std::is_same_v<T, double> ? "<f8"
-                                                        : "<i8";
-  const std::string text = npy_header_text(descr, tensor.shape());
-  const std::array<char, 10> begin = {'\x93',
-                                      'N',
-                                      'U',
-                                      'M',
-                                      'P',
-                                      'Y',
-                                      1,
-                                      0,
-                                      static_cast<char>(text.size() & 0xff),
-                                      static_cast<char>(text.size() >> 8)};
-  const auto count = static_cast<std::size_t>(tensor.count());
-  AtomicFile file(path);
-  file.reserve(begin.size() + text.size() + count * sizeof(T));
-  file.write(std::as_bytes(std::span(begin)));
-  file.write(std::as_bytes(std::span(text)));
-  if (tensor.is_row_major()) {
-    file.write(std::as_bytes(std::span(tensor.data(), count)));
-  } else {
-    std::vector<T> block;
-    block.reserve(block_elements);
-    for_each_element(
-        [&](const T& element) {
-          block.push_back(element);
-          if (block.size() < block_elements) return;
-          file.write(std::as_bytes(std::span(block)));
-          block.clear();
-        },
-        tensor);
-    file.write(std::as_bytes(std::span(block)));
-  }
-  file.commit();
-}
-
 template Tensor<float> convert_npy<float>(const NpyHeader&, Dtype, std::span<const std::byte>);
 template Tensor<double> convert_npy<double>(const NpyHeader&, Dtype, std::span<const std::byte>);
 template Tensor<float> read_npy<float>(std::span<const std::byte>, const std::string&,
@@ -200,8 +132,5 @@ template Tensor<double> read_npy<double>(std::span<const std::byte>, const std::
                                          const NpyOptions&);
 template Tensor<float> load_npy<float>(const std::filesystem::path&, const NpyOptions&);
 template Tensor<double> load_npy<double>(const std::filesystem::path&, const NpyOptions&);
-template void save_npy<float>(const std::filesystem::path&, TensorView<const float>);
-template void save_npy<double>(const std::filesystem::path&, TensorView<const double>);
-template void save_npy<std::int64_t>(const std::filesystem::path&, TensorView<const std::int64_t>);
 
 }  // namespace eckart
