@@ -2,6 +2,7 @@
 
 #include "eckart/blas/gemm.h"
 #include "eckart/blas/lapack.h"
+#include "eckart/blas/threads.h"
 #include "eckart/core/parallel.h"
 #include "eckart/core/random.h"
 
@@ -40,7 +41,7 @@ Tensor<double> orthonormal_columns(ConstView w, double floor) {
   Tensor<double> gram = product(w.transpose(), w);
   const Index b = gram.size(0);
   std::vector<double> values(static_cast<std::size_t>(b));
-  blas::syevd(b, gram.data(), b, values.data());  // row i of memory is now eigenvector i
+  detail::eigenvectors_of(gram, values.data());
   // Half the digits are lost in the squares: what is 1e-7 of the largest is not seen.
   const double least = std::max(floor * floor, 1e-14 * std::max(values.back(), 0.0));
   Index first = 0;
@@ -72,8 +73,7 @@ class Lanczos {
       result_.before_last = block_begin_;
       Tensor<double> w = multiplied();
       remove_basis(w, true);
-      result_.earlier_residual = std::move(result_.last_residual);
-      result_.last_residual = product(w.view().transpose(), w);
+      result_.residual = product(w.view().transpose(), w);
       if (result_.dimension == result_.size) {
         result_.is_exhausted = true;
         break;
@@ -185,6 +185,12 @@ class Lanczos {
 };
 
 }  // namespace
+
+void eigenvectors_of(Tensor<double>& matrix, double* values) {
+  const Index n = matrix.size(0);
+  // Column-major: vector i is row i of memory.
+  blas::with_own_threads([&] { blas::syevd(n, matrix.data(), n, values); });
+}
 
 template <class T>
 BlockKrylov block_krylov(const BlockOperator<T>& a, const QuadratureOptions& options) {

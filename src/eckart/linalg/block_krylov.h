@@ -15,13 +15,16 @@ struct BlockKrylov {
   Index before_last = 0;     // the dimension without the last block
   Tensor<double> projected;  // T, dimension x dimension
   Tensor<double> start;      // V1^T Omega: what the random vectors are in the first block
-  /// W^T W of the residual behind the last block and the block before it: B V - V T = [0 … 0 W].
-  Tensor<double> last_residual;
-  Tensor<double> earlier_residual;
+  /// W^T W of the residual behind the last block: B V - V T = [0 … 0 W].
+  Tensor<double> residual;
   double scale = 1;
   Index passes = 0;
   bool is_exhausted = false;
 };
+
+/// Eigenvalues (ascending) of a symmetric matrix, which becomes its eigenvectors, one a row. On one
+/// thread: OpenBLAS rounds otherwise on each number of threads.
+void eigenvectors_of(Tensor<double>& matrix, double* values);
 
 template <class T>
 BlockKrylov block_krylov(const BlockOperator<T>& a, const QuadratureOptions& options);

@@ -16,6 +16,9 @@ namespace {
 
 using Logs = std::vector<double>;  // of eigenvalues, ascending
 
+// Values whose logarithms differ by less are one value with rounding errors: an alpha above 10^5.
+constexpr double least_excess = 1e-5;
+
 struct Fit {
   std::size_t first = 0;  // of the tail
   double slope = 0;       // alpha - 1
@@ -96,7 +99,7 @@ Fit best_fit(const Logs& logs) {
     // No tail is nearer to its law than half a step.
     if (best.distance <= 0.5 / n_tail) return;
     const double excess = sums[first] / n_tail - logs[first];
-    if (excess <= 1e-12 * (1 + std::abs(logs[first]))) return;
+    if (excess <= least_excess) return;
     const double distance = Tail(logs, first, 1 / excess).distance(best.distance);
     if (distance < best.distance || (distance == best.distance && first < best.first)) {
       best = {first, 1 / excess, distance};

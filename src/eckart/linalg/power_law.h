@@ -39,7 +39,7 @@ struct PowerLawOptions {
 };
 
 /// Fits `singular_values` (a vector in any order, at least 0, each sigma_i and not its square).
-/// Nothing when there are fewer than 2 different values above the floor.
+/// Nothing when there are fewer than 2 values above the floor that differ by more than rounding.
 /// Cost for n values: one sort, prefix sums of logarithms, and for each xmin the distance by branch
 /// and bound: both distribution functions are monotone, so that the ends of a range bound what is
 /// between, and an xmin is given up as soon as it is worse than the best. The result is that of

@@ -43,22 +43,23 @@ struct QuadratureOptions {
   std::uint64_t seed = 0;
 };
 
-/// Nodes and weights for the eigenvalues of A^T A (or A A^T, whichever is smaller).
+/// Nodes and weights for the eigenvalues of A^T A (or A A^T, whichever is smaller), by two rules.
+/// Functions that are concave in lambda as sqrt(lambda) is lie between them: Gauss' rule gives too
+/// much and Radau's, with a node at 0 prescribed, too little.
 struct SpectralQuadrature {
   struct Nodes {
-    Tensor<double> values;     // eigenvalues of T, descending, at least 0
-    Tensor<double> residuals;  // of each: an eigenvalue of A^T A lies within
-    Tensor<double> weights;    // nodes x probes; each probe's sum to `size`
-    Index n_top = 0;           // the first so many are eigenvalues themselves
+    Tensor<double> values;   // descending, at least 0
+    Tensor<double> weights;  // nodes x probes; each probe's sum to `size`
   };
 
   Index size = 0;     // min(rows, columns): how many singular values there are
   double energy = 0;  // ||A||_F^2, the sum of all eigenvalues
-  Nodes nodes;
-  Nodes coarse;  // the same of one step less: what the last step changed tells the error left
+  Nodes gauss;
+  Nodes radau;               // without nodes where `is_exhausted`: Gauss' rule is exact then
+  Tensor<double> residuals;  // of each of Gauss' nodes: an eigenvalue of A^T A lies within
+  Index n_top = 0;           // the first so many of Gauss' nodes are eigenvalues themselves
   Index passes = 0;
-  /// The vectors span everything that A reaches: the quadrature has no error beside chance.
-  bool is_exhausted = false;
+  bool is_exhausted = false;  // the vectors span everything that A makes of the random ones
 };
 
 /// Runs `steps` steps of block Lanczos, the vectors in double and orthogonalised against all
@@ -71,14 +72,15 @@ template <class T>
 SpectralQuadrature spectral_quadrature(const BlockOperator<T>& a, const QuadratureOptions& options);
 
 /// All singular values, descending, as the quadrature sees them: those at the top themselves, the
-/// others as many as their node's weight, spread over the node's surroundings. The weights are
-/// calibrated so that the number and the squares' sum are the exact ones.
+/// others as many as their node's weight, spread over the node's surroundings, the mean of the two
+/// rules. The weights are calibrated so that the number and the squares' sum are the exact ones.
 Tensor<double> estimated_singular_values(const SpectralQuadrature& quadrature);
 
 /// Figures that `figures` computes from a vector of singular values (descending, `size` of them),
-/// with their errors: the jackknife over the probes (Student's t at 95%) plus what the last Lanczos
-/// step changed. `figures` returns the same number of figures each time and is called probes + 2
-/// times, from several threads.
+/// with their errors: the jackknife over the probes (Student's t at 95%), plus how far they are from
+/// those of the spectrum read otherwise: by one rule alone, moved by half a node, or without what
+/// products in float can't tell from 0. `figures` returns the same number of figures each time and
+/// is called probes + 6 times, from several threads.
 std::vector<Estimate> estimate_figures(
     const SpectralQuadrature& quadrature,
     const std::function<std::vector<double>(TensorView<const double>)>& figures);

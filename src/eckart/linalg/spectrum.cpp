@@ -22,14 +22,17 @@ constexpr double estimate_floor = 1e-3;
 constexpr Index spare_probes = 8;
 
 template <class T>
-FigureContext context_of(const Spectrum& spectrum, double spectral_norm) {
+FigureContext context_of(const Spectrum& spectrum, double spectral_norm,
+                         const SpectrumOptions& options) {
   const auto longer = static_cast<double>(std::max(spectrum.shape.size(0), spectrum.shape.size(1)));
   return {.shape = spectrum.shape,
-          .frobenius_norm = spectrum.frobenius_norm,
+          .energy = spectrum.is_exact ? 0 : spectrum.frobenius_norm * spectrum.frobenius_norm,
           .spectral_norm = spectral_norm,
           .rank_tolerance =
               longer * static_cast<double>(std::numeric_limits<T>::epsilon()) * spectral_norm,
-          .floor = spectrum.floor};
+          .floor = spectrum.floor,
+          .bootstrap = options.bootstrap,
+          .seed = options.seed};
 }
 
 // Figures of a matrix without a value above 0, so far as there are any.
@@ -54,7 +57,7 @@ void set_norms(Spectrum& spectrum, Estimate spectral_norm) {
 }
 
 template <class T>
-void set_exact(TensorView<const T> a, Index top, Spectrum& spectrum) {
+void set_exact(TensorView<const T> a, const SpectrumOptions& options, Spectrum& spectrum) {
   SingularValues computed = singular_values(a);
   spectrum.is_exact = true;
   spectrum.method = std::move(computed.method);
@@ -62,9 +65,10 @@ void set_exact(TensorView<const T> a, Index top, Spectrum& spectrum) {
   spectrum.floor = computed.floor;
   const Index n = spectrum.values.count();
   for (Index i = 0; i < n; ++i) spectrum.n_below_floor += spectrum.values(i) < spectrum.floor;
-  for (Index i = 0; i < std::min(top, n); ++i) spectrum.top.push_back({spectrum.values(i), 0});
+  for (Index i = 0; i < std::min(options.top, n); ++i)
+    spectrum.top.push_back({spectrum.values(i), 0});
   set_norms(spectrum, {spectrum.values(0), 0});
-  const FigureContext context = context_of<T>(spectrum, spectrum.values(0));
+  const FigureContext context = context_of<T>(spectrum, spectrum.values(0), options);
   std::vector<Estimate> figures;
   for (const double value : detail::figures_of(spectrum.values, context)) {
     figures.push_back({value, 0});
@@ -84,6 +88,7 @@ void round_counts(const FigureContext& context, Spectrum& spectrum) {
   }
   spectrum.numerical_rank->error += unresolved;
   for (Estimate& rank : *spectrum.energy_ranks) whole(rank);
+  for (Estimate& count : spectrum.density->counts) whole(count);
   if (spectrum.n_above_error > 0) spectrum.n_above_error += 1;
 }
 
@@ -103,7 +108,7 @@ void set_estimated(TensorView<const T> a, Index probes, const SpectrumOptions& o
   spectrum.values = estimated_singular_values(quadrature);
   // No data for a power law, but counted by the numerical rank (see round_counts).
   spectrum.floor = 0;
-  FigureContext context = context_of<T>(spectrum, spectrum.spectral_norm->value);
+  FigureContext context = context_of<T>(spectrum, spectrum.spectral_norm->value, options);
   context.floor = estimate_floor * context.spectral_norm;
   detail::set_figures(estimate_figures(quadrature,
                                        [&](TensorView<const double> values) {
@@ -152,14 +157,9 @@ Spectrum spectrum(TensorView<const T> a, const SpectrumOptions& options) {
   // Where the vectors would span half of the space, all values cost no more.
   const bool is_small = n <= options.exact_limit || 2 * probes * options.steps >= n;
   if (options.exact || is_small) {
-    set_exact(a, options.top, result);
+    set_exact(a, options, result);
   } else {
     set_estimated(a, probes, options, result);
-  }
-  if (options.bootstrap > 0 && result.power_law) {
-    result.power_law =
-        power_law(result.values,
-                  {.floor = result.floor, .bootstrap = options.bootstrap, .seed = options.seed});
   }
   return result;
 }

@@ -62,7 +62,7 @@ struct Spectrum {
   std::optional<std::array<Estimate, energy_shares.size()>> energy_ranks;
   std::vector<Estimate> top;  // the largest singular values, descending
   std::optional<PowerLaw> power_law;
-  double alpha_error = 0;  // of the estimate alone, beside `power_law->standard_error`
+  double alpha_error = 0;  // of power_law->alpha against that of all values; 0 when exact
   std::optional<MarchenkoPastur> marchenko_pastur;
   double noise_error = 0;    // of marchenko_pastur->noise, and of its edges in the same proportion
   double n_above_error = 0;  // of marchenko_pastur->n_above and n_spikes

@@ -18,16 +18,16 @@ double effective_rank(TensorView<const double> values) {
   return std::exp(entropy);
 }
 
-// Of the sum of these squares, so that it ends with the last value. A share that is met up to
-// rounding is met: of n equal values, n / 2 hold half.
-double energy_rank(TensorView<const double> values, double share) {
-  double whole = 0;
-  for (Index i = values.count() - 1; i >= 0; --i) whole += values(i) * values(i);
-  const double wanted = share * whole * (1 - 1e-12);
+// How many values hold the share of the sum of squares, the last one in part: a figure that moves
+// with the values, unlike the whole number above it. A share that is met up to rounding is met: of n
+// equal values, n / 2 hold half.
+double energy_rank(TensorView<const double> values, double energy) {
+  const double wanted = energy * (1 - 1e-12);
   double sum = 0;
   for (Index i = 0; i < values.count(); ++i) {
-    sum += values(i) * values(i);
-    if (sum >= wanted) return static_cast<double>(i + 1);
+    const double square = values(i) * values(i);
+    if (sum + square >= wanted) return static_cast<double>(i) + (wanted - sum) / square;
+    sum += square;
   }
   return static_cast<double>(values.count());
 }
@@ -50,7 +50,11 @@ std::vector<double> figures_of(TensorView<const double> values, const FigureCont
   double rank = 0;
   for (Index i = 0; i < values.count(); ++i) rank += values(i) > context.rank_tolerance ? 1 : 0;
   figures.push_back(rank);
-  for (const double share : energy_shares) figures.push_back(energy_rank(values, share));
+  double energy = context.energy;
+  if (energy == 0) {
+    for (Index i = values.count() - 1; i >= 0; --i) energy += values(i) * values(i);
+  }
+  for (const double share : energy_shares) figures.push_back(energy_rank(values, share * energy));
   const auto law = power_law(values, {.floor = context.floor});
   figures.push_back(law ? law->alpha : 0);
   const auto bulk = marchenko_pastur(context.shape, values);
@@ -68,11 +72,22 @@ void set_figures(const std::vector<Estimate>& figures, const FigureContext& cont
   spectrum.effective_rank = *next++;
   spectrum.numerical_rank = *next++;
   spectrum.energy_ranks.emplace();
-  for (Estimate& rank : *spectrum.energy_ranks) rank = *next++;
-  spectrum.power_law = power_law(spectrum.values, {.floor = context.floor});
-  spectrum.alpha_error = (next++)->error;
+  for (Estimate& rank : *spectrum.energy_ranks) {
+    rank = *next++;
+    rank.value = std::ceil(rank.value);
+  }
+  spectrum.power_law =
+      power_law(spectrum.values,
+                {.floor = context.floor, .bootstrap = context.bootstrap, .seed = context.seed});
+  const double alpha_error = (next++)->error;
+  // Where the tail begins may jump: the fit's own error stands for that. Single values, such as xmin
+  // and the median, are off by more than sums, whose parts make up for each other: twice as much in
+  // trials.
+  if (alpha_error > 0 && spectrum.power_law) {
+    spectrum.alpha_error = 2 * (alpha_error + spectrum.power_law->standard_error);
+  }
   spectrum.marchenko_pastur = marchenko_pastur(context.shape, spectrum.values);
-  spectrum.noise_error = (next++)->error;
+  spectrum.noise_error = 2 * (next++)->error;
   const double above = (next++)->error, spikes = (next++)->error;
   spectrum.n_above_error = std::max(above, spikes);
   SpectralDensity density{.edges = Tensor<double>(Shape{n_density_bins + 1}), .counts = {}};
