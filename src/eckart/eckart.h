@@ -21,7 +21,6 @@
 #include "eckart/linalg/marchenko_pastur.h"
 #include "eckart/linalg/matrix_statistics.h"
 #include "eckart/linalg/power_law.h"
-#include "eckart/linalg/singular_values.h"
 #include "eckart/linalg/spectral_density.h"
 #include "eckart/linalg/spectrum.h"
 #include "eckart/model/architecture.h"

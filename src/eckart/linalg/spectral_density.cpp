@@ -3,7 +3,7 @@
 #include "eckart/blas/gemm.h"
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
-#include "eckart/linalg/block_krylov.h"
+#include "eckart/linalg/lanczos_space.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace eckart {
 namespace {
 
-using detail::BlockKrylov;
+using detail::LanczosSpace;
 using Nodes = SpectralQuadrature::Nodes;
 
 // Part of the largest eigenvalue that products in float may be off by.
@@ -39,7 +39,7 @@ Eigen eigen_of(Tensor<double> matrix) {
 
 // Nodes from eigenvectors: the first rows of the vectors times what the random vectors are in the
 // first block, squared.
-Nodes nodes_of(const BlockKrylov& krylov, const Eigen& eigen) {
+Nodes nodes_of(const LanczosSpace& krylov, const Eigen& eigen) {
   const Index d = eigen.vectors.size(0), b = krylov.start.size(0), probes = krylov.start.size(1);
   Nodes nodes{.values = Tensor<double>(Shape{d}),
               .weights = Tensor<double>::uninitialized({d, probes})};
@@ -57,12 +57,12 @@ Nodes nodes_of(const BlockKrylov& krylov, const Eigen& eigen) {
 }
 
 // The last components of the eigenvectors, those of the block behind which the residual stands.
-TensorView<const double> last_components(const BlockKrylov& krylov, const Eigen& eigen) {
+TensorView<const double> last_components(const LanczosSpace& krylov, const Eigen& eigen) {
   return TensorView<const double>(eigen.vectors.view()).slice(1, {.begin = krylov.before_last});
 }
 
 // |B v - theta v| of each Ritz vector, in the order of the nodes.
-Tensor<double> residuals_of(const BlockKrylov& krylov, const Eigen& eigen) {
+Tensor<double> residuals_of(const LanczosSpace& krylov, const Eigen& eigen) {
   const TensorView<const double> last = last_components(krylov, eigen);
   Tensor<double> product = Tensor<double>::uninitialized(last.shape());
   blas::gemm(1.0, last, TensorView<const double>(krylov.residual.view()), 0.0, product.view());
@@ -78,7 +78,7 @@ Tensor<double> residuals_of(const BlockKrylov& krylov, const Eigen& eigen) {
 
 // T with one more block such that as many eigenvalues are 0: [T, C^T; C, C T^-1 C^T], where C is the
 // residual's square root behind the last block (Golub, Meurant 1994, for blocks).
-Tensor<double> with_node_at_zero(const BlockKrylov& krylov, const Eigen& eigen) {
+Tensor<double> with_node_at_zero(const LanczosSpace& krylov, const Eigen& eigen) {
   const Index d = krylov.dimension, k = krylov.residual.size(0);
   const Eigen square = eigen_of(krylov.residual);
   Tensor<double> root(Shape{k, k});
@@ -247,10 +247,10 @@ double student(Index degrees) {
 }
 
 template <class T>
-void check(const BlockOperator<T>& a, const QuadratureOptions& options) {
-  if (a.rows < 1 || a.columns < 1) {
-    throw_argument_error("spectral_quadrature: a is " + std::to_string(a.rows) + "x" +
-                         std::to_string(a.columns) + ", but it must have at least one element");
+void check(const LinearOperator<T>& a, const QuadratureOptions& options) {
+  if (a.shape().count() == 0) {
+    throw_argument_error("spectral_quadrature: a is " + to_string(a.shape()) +
+                         ", but it must have at least one element");
   }
   if (!(options.frobenius_norm > 0) || !std::isfinite(options.frobenius_norm)) {
     throw_argument_error("spectral_quadrature: frobenius_norm is " +
@@ -267,23 +267,10 @@ void check(const BlockOperator<T>& a, const QuadratureOptions& options) {
 }  // namespace
 
 template <class T>
-BlockOperator<T> block_operator(TensorView<const T> a) {
-  if (a.rank() != 2) {
-    throw_shape_error("block_operator: a is " + to_string(a.shape()) +
-                      ", but it must be a matrix, with two axes");
-  }
-  return {.rows = a.size(0),
-          .columns = a.size(1),
-          .apply = [a](TensorView<const T> x, TensorView<T> y) { blas::gemm(T{1}, a, x, T{0}, y); },
-          .apply_adjoint = [a](TensorView<const T> x,
-                               TensorView<T> y) { blas::gemm(T{1}, a.transpose(), x, T{0}, y); }};
-}
-
-template <class T>
-SpectralQuadrature spectral_quadrature(const BlockOperator<T>& a,
+SpectralQuadrature spectral_quadrature(const LinearOperator<T>& a,
                                        const QuadratureOptions& options) {
   check(a, options);
-  const BlockKrylov krylov = detail::block_krylov(a, options);
+  const LanczosSpace krylov = detail::lanczos_space(a, options);
   const Eigen eigen = eigen_of(krylov.projected);
   SpectralQuadrature quadrature{.size = krylov.size,
                                 .energy = options.frobenius_norm * options.frobenius_norm,
@@ -362,11 +349,9 @@ std::vector<Estimate> largest_singular_values(const SpectralQuadrature& quadratu
   return top;
 }
 
-template BlockOperator<float> block_operator(TensorView<const float>);
-template BlockOperator<double> block_operator(TensorView<const double>);
-template SpectralQuadrature spectral_quadrature(const BlockOperator<float>&,
+template SpectralQuadrature spectral_quadrature(const LinearOperator<float>&,
                                                 const QuadratureOptions&);
-template SpectralQuadrature spectral_quadrature(const BlockOperator<double>&,
+template SpectralQuadrature spectral_quadrature(const LinearOperator<double>&,
                                                 const QuadratureOptions&);
 
 }  // namespace eckart

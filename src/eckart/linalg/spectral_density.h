@@ -12,28 +12,13 @@
 #include "eckart/core/tensor.h"
 #include "eckart/core/tensor_view.h"
 #include "eckart/linalg/estimate.h"
+#include "eckart/linalg/linear_operator.h"
 
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 namespace eckart {
-
-/// A matrix (rows x columns) that is known by its products with blocks of vectors.
-template <class T>
-struct BlockOperator {
-  Index rows = 0;
-  Index columns = 0;
-  /// y := A x, with x columns x k and y rows x k, both row-major.
-  std::function<void(TensorView<const T> x, TensorView<T> y)> apply;
-  /// y := A^T x, with x rows x k and y columns x k.
-  std::function<void(TensorView<const T> x, TensorView<T> y)> apply_adjoint;
-};
-
-/// A stored matrix as an operator; the elements must outlive it. T is float or double. Throws
-/// ShapeError when `a` has not two axes.
-template <class T>
-BlockOperator<T> block_operator(TensorView<const T> a);
 
 struct QuadratureOptions {
   /// ||A||_F, above 0. The estimates are calibrated with it, and it keeps A^T A in range.
@@ -69,7 +54,8 @@ struct SpectralQuadrature {
 /// Cost: 2 steps passes of `probes` vectors, 4 size (probes steps)^2 FLOPs and size x probes x steps
 /// doubles. Throws ArgumentError for options out of range.
 template <class T>
-SpectralQuadrature spectral_quadrature(const BlockOperator<T>& a, const QuadratureOptions& options);
+SpectralQuadrature spectral_quadrature(const LinearOperator<T>& a,
+                                       const QuadratureOptions& options);
 
 /// All singular values, descending, as the quadrature sees them: those at the top themselves, the
 /// others as many as their node's weight, spread over the node's surroundings, the mean of the two

@@ -96,10 +96,10 @@ template <class T>
 void set_estimated(TensorView<const T> a, Index probes, const SpectrumOptions& options,
                    Spectrum& spectrum) {
   const SpectralQuadrature quadrature =
-      spectral_quadrature(block_operator(a), {.frobenius_norm = spectrum.frobenius_norm,
-                                              .probes = probes,
-                                              .steps = options.steps,
-                                              .seed = options.seed});
+      spectral_quadrature<T>(MatrixOperator<T>(a), {.frobenius_norm = spectrum.frobenius_norm,
+                                                    .probes = probes,
+                                                    .steps = options.steps,
+                                                    .seed = options.seed});
   spectrum.method = "stochastic Lanczos quadrature, " + std::to_string(probes) + " probes, " +
                     std::to_string(quadrature.passes) + " passes";
   spectrum.passes = quadrature.passes;

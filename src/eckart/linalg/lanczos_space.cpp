@@ -1,4 +1,4 @@
-#include "eckart/linalg/block_krylov.h"
+#include "eckart/linalg/lanczos_space.h"
 
 #include "eckart/blas/gemm.h"
 #include "eckart/blas/lapack.h"
@@ -57,9 +57,9 @@ Tensor<double> orthonormal_columns(ConstView w, double floor) {
 template <class T>
 class Lanczos {
  public:
-  Lanczos(const BlockOperator<T>& a, const QuadratureOptions& options)
-      : a_(a), is_tall_(a.rows >= a.columns) {
-    result_.size = std::min(a.rows, a.columns);
+  Lanczos(const LinearOperator<T>& a, const QuadratureOptions& options)
+      : a_(a), shape_(a.shape()), is_tall_(shape_.size(0) >= shape_.size(1)) {
+    result_.size = std::min(shape_.size(0), shape_.size(1));
     const Index probes = options.probes;
     capacity_ = std::min(result_.size, probes * options.steps);
     basis_ = Tensor<double>::uninitialized({result_.size, capacity_});
@@ -68,7 +68,7 @@ class Lanczos {
     begin(options);
   }
 
-  BlockKrylov run(Index steps) {
+  LanczosSpace run(Index steps) {
     for (Index step = 0; step < steps; ++step) {
       result_.before_last = block_begin_;
       Tensor<double> w = multiplied();
@@ -107,21 +107,29 @@ class Lanczos {
     result_.start = product(basis().transpose(), omega);
   }
 
+  void apply(bool plainly, const Tensor<T>& x, Tensor<T>& y) const {
+    if (plainly) {
+      a_.apply(x, y);
+    } else {
+      a_.apply_adjoint(x, y);
+    }
+  }
+
   // B times the last block, in T, as doubles.
   Tensor<double> multiplied() {
     const Index n = result_.size, k = result_.dimension - block_begin_;
     Tensor<T> x = Tensor<T>::uninitialized({n, k});
     for_each_element([](T& to, const double& from) { to = static_cast<T>(from); }, x.view(),
                      basis().slice(1, {.begin = block_begin_}));
-    Tensor<T> y = Tensor<T>::uninitialized({is_tall_ ? a_.rows : a_.columns, k});
+    Tensor<T> y = Tensor<T>::uninitialized({shape_.size(is_tall_ ? 0 : 1), k});
     Tensor<T> z = Tensor<T>::uninitialized({n, k});
-    (is_tall_ ? a_.apply : a_.apply_adjoint)(x, y);
+    apply(is_tall_, x, y);
     // Scaled in between: A^T A of a float matrix need not have a float's range.
     const T scale = static_cast<T>(1 / result_.scale);
     parallel_for(y.count(), Index{1} << 16, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) y.data()[i] *= scale;
     });
-    (is_tall_ ? a_.apply_adjoint : a_.apply)(y, z);
+    apply(!is_tall_, y, z);
     result_.passes += 2;
     Tensor<double> w = Tensor<double>::uninitialized({n, k});
     for (Index i = 0; i < w.count(); ++i) {
@@ -175,13 +183,14 @@ class Lanczos {
     result_.projected = std::move(projected);
   }
 
-  const BlockOperator<T>& a_;
+  const LinearOperator<T>& a_;
+  Shape shape_;
   bool is_tall_;
   Index capacity_ = 0;
   Index block_begin_ = 0;  // of the last block
   double longest_ = 0;     // of all B v
   Tensor<double> basis_;
-  BlockKrylov result_;
+  LanczosSpace result_;
 };
 
 }  // namespace
@@ -193,11 +202,11 @@ void eigenvectors_of(Tensor<double>& matrix, double* values) {
 }
 
 template <class T>
-BlockKrylov block_krylov(const BlockOperator<T>& a, const QuadratureOptions& options) {
+LanczosSpace lanczos_space(const LinearOperator<T>& a, const QuadratureOptions& options) {
   return Lanczos<T>(a, options).run(options.steps);
 }
 
-template BlockKrylov block_krylov(const BlockOperator<float>&, const QuadratureOptions&);
-template BlockKrylov block_krylov(const BlockOperator<double>&, const QuadratureOptions&);
+template LanczosSpace lanczos_space(const LinearOperator<float>&, const QuadratureOptions&);
+template LanczosSpace lanczos_space(const LinearOperator<double>&, const QuadratureOptions&);
 
 }  // namespace eckart::detail

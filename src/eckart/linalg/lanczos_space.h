@@ -9,7 +9,7 @@ namespace eckart::detail {
 
 /// V, orthonormal, whose first columns span the random vectors, and T = V^T B V. All scaled: B is
 /// A^T A / scale^2 (or A A^T).
-struct BlockKrylov {
+struct LanczosSpace {
   Index size = 0;            // rows of V
   Index dimension = 0;       // columns of V
   Index before_last = 0;     // the dimension without the last block
@@ -27,6 +27,6 @@ struct BlockKrylov {
 void eigenvectors_of(Tensor<double>& matrix, double* values);
 
 template <class T>
-BlockKrylov block_krylov(const BlockOperator<T>& a, const QuadratureOptions& options);
+LanczosSpace lanczos_space(const LinearOperator<T>& a, const QuadratureOptions& options);
 
 }  // namespace eckart::detail
