@@ -1,5 +1,6 @@
 #include "eckart/blas/gemm.h"
 
+#include "eckart/blas/skinny_gemm.h"
 #include "eckart/blas/threads.h"
 #include "eckart/core/parallel.h"
 
@@ -138,6 +139,28 @@ void in_sums(const Problem<T>& problem, T* c, Index ldc) {
   }
 }
 
+// Few columns and many rows of floats: our own kernel is the faster one.
+bool run_skinny(const Problem<float>& problem, TensorView<const float> b, float* c, Index ldc) {
+  if (problem.n > skinny_columns || problem.m < 256 || problem.k < 64 || b.strides()[1] != 1 ||
+      (problem.k > 1 && b.strides()[0] < problem.n)) {
+    return false;
+  }
+  skinny_gemm({.m = problem.m,
+               .n = problem.n,
+               .k = problem.k,
+               .alpha = problem.alpha,
+               .a = problem.a.at(0, 0),
+               .lda = problem.a.leading(),
+               .transposed = problem.a.transposition() == CblasTrans,
+               .x = b.data(),
+               .ldx = b.strides()[0],
+               .beta = problem.beta,
+               .c = c,
+               .ldc = ldc});
+  return true;
+}
+bool run_skinny(const Problem<double>&, TensorView<const double>, double*, Index) { return false; }
+
 template <class T>
 void scale(T beta, TensorView<T> c) {
   for_each_element([&](T& to) { to = beta == T{0} ? T{0} : beta * to; }, c);
@@ -221,7 +244,7 @@ void gemm(T alpha, TensorView<const T> a, TensorView<const T> b, T beta, TensorV
       problem.run(0, 0, m, n, c.data(), ldc);
     } else if (m * n <= 128 * 128 && k > sum_piece) {
       in_sums(problem, c.data(), ldc);
-    } else {
+    } else if (!run_skinny(problem, b, c.data(), ldc)) {
       in_pieces(problem, c.data(), ldc);
     }
   });

@@ -274,6 +274,58 @@ LapackInt stevd(Index n, T* d, T* e, T* v, Index ldv) {
   return info;
 }
 
+Tridiagonal sytrd(Index n, double* a, Index lda) {
+  const char triangle = 'L';
+  const LapackInt size = lapack_int_of(n), ld = leading(lda);
+  LapackInt info = 0;
+  const auto length = static_cast<std::size_t>(std::max<Index>(n, 1));
+  Tridiagonal t{std::vector<double>(length), std::vector<double>(length),
+                std::vector<double>(length)};
+  with_work<double>([&](double* work, LapackInt n_work) {
+    LAPACK_dsytrd(&triangle, &size, a, &ld, t.diagonal.data(), t.beside.data(), t.tau.data(), work,
+                  &n_work, &info);
+  });
+  return t;
+}
+
+LapackInt sterf(const Tridiagonal& t, double* values) {
+  const LapackInt size = lapack_int_of(static_cast<Index>(t.diagonal.size()));
+  LapackInt info = 0;
+  std::copy(t.diagonal.begin(), t.diagonal.end(), values);
+  std::vector<double> beside = t.beside;
+  with_blas_threads([&] { LAPACK_dsterf(&size, values, beside.data(), &info); });
+  return info;
+}
+
+LapackInt stemr(const Tridiagonal& t, Index first, Index last, double* v, Index ldv) {
+  const char job = 'V', range = 'I';
+  const LapackInt size = lapack_int_of(static_cast<Index>(t.diagonal.size())), ld = leading(ldv),
+                  from = lapack_int_of(first + 1), to = lapack_int_of(last + 1),
+                  n_columns = to - from + 1;
+  const double unused = 0;
+  LapackInt n_found = 0, info = 0, try_accuracy = 1;
+  std::vector<double> diagonal = t.diagonal, beside = t.beside, values(t.diagonal.size());
+  std::vector<LapackInt> support(2 * static_cast<std::size_t>(n_columns));
+  with_work_and_integers<double>(
+      [&](double* work, LapackInt length, LapackInt* integers, LapackInt n_integers) {
+        LAPACK_dstemr(&job, &range, &size, diagonal.data(), beside.data(), &unused, &unused, &from,
+                      &to, &n_found, values.data(), v, &ld, &n_columns, support.data(),
+                      &try_accuracy, work, &length, integers, &n_integers, &info);
+      });
+  return info;
+}
+
+void ormtr(const Tridiagonal& t, const double* a, Index lda, Index columns, double* c, Index ldc) {
+  const char side = 'L', triangle = 'L', trans = 'N';
+  const LapackInt size = lapack_int_of(static_cast<Index>(t.diagonal.size())), ld = leading(lda),
+                  n_columns = lapack_int_of(columns), ld_c = leading(ldc);
+  LapackInt info = 0;
+  with_work<double>([&](double* work, LapackInt length) {
+    LAPACK_dormtr(&side, &triangle, &trans, &size, &n_columns, a, &ld, t.tau.data(), c, &ld_c, work,
+                  &length, &info);
+  });
+}
+
 template <class T>
 LapackInt geev(Index n, T* a, Index lda, T* real, T* imaginary, T* v, Index ldv) {
   const char left = 'N', right = v == nullptr ? 'N' : 'V';

@@ -7,8 +7,8 @@
 
 #include "eckart/core/shape.h"
 
-#include <complex>
 #include <cstdint>
+#include <vector>
 
 namespace eckart::blas {
 
@@ -75,6 +75,21 @@ LapackInt syevr(Index n, T* a, Index lda, Index first, Index last, T* values, T*
 /// overwritten) and, where v is not null, vectors (n x n).
 template <class T>
 LapackInt stevd(Index n, T* d, T* e, T* v, Index ldv);
+
+/// A symmetric matrix reduced to a tridiagonal one, in double.
+struct Tridiagonal {
+  std::vector<double> diagonal;  // n
+  std::vector<double> beside;    // n, of which n - 1 count
+  std::vector<double> tau;       // of the reflectors, which stand in a
+};
+/// Reduces a symmetric a (n x n, its lower triangle read), which takes the reflectors.
+Tridiagonal sytrd(Index n, double* a, Index lda);
+/// All eigenvalues, ascending. > 0: did not converge.
+LapackInt sterf(const Tridiagonal& t, double* values);
+/// Eigenvectors of the eigenvalues of numbers first … last, ascending, in columns of v.
+LapackInt stemr(const Tridiagonal& t, Index first, Index last, double* v, Index ldv);
+/// c (n x columns) := Q c: eigenvectors of t become those of the matrix that was reduced.
+void ormtr(const Tridiagonal& t, const double* a, Index lda, Index columns, double* c, Index ldc);
 
 /// Eigenvalues of a general a (overwritten) and, where v is not null, right vectors in LAPACK's
 /// packing (a complex pair's real and imaginary parts in two columns). > 0: did not converge.
