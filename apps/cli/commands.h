@@ -49,6 +49,7 @@ void add_check(CommandLine& line);
 void add_inspect(CommandLine& line);
 void add_count(CommandLine& line);
 void add_shapes(CommandLine& line);
+void add_spectrum(CommandLine& line);
 void add_man(CommandLine& line);
 void add_completion(CommandLine& line);
 

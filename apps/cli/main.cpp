@@ -61,7 +61,7 @@ int run(int argc, char** argv) {
   line.app.set_version_flag("--version", std::string("eckart ") + ECKART_VERSION,
                             "Show the version");
   line.app.require_subcommand(1);
-  for (const auto add : {add_inspect, add_check, add_count, add_shapes, add_completion, add_man}) {
+  for (const auto add : {add_inspect, add_check, add_count, add_shapes, add_spectrum, add_completion, add_man}) {
     add(line);
   }
   try {
