@@ -3,6 +3,7 @@
 
 #include "eckart/io/findings.h"
 #include "eckart/io/scan.h"
+#include "eckart/model/checkpoint_spectrum.h"
 #include "eckart/model/cross_check.h"
 #include "eckart/model/summary.h"
 
@@ -25,6 +26,7 @@ struct Inspection {
   std::vector<Difference> differences = {};
   Index active_parameters = 0;
   std::optional<std::vector<TensorValues>> values = {};
+  std::optional<CheckpointSpectrum> spectra = {};
 };
 
 /// The whole report; `list_tensors` shows every tensor instead of the folded tree.

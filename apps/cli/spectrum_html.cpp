@@ -81,7 +81,10 @@ std::string table(const CheckpointSpectrum& found) {
   for (const char* title :
        {"matrix", "shape", "spectrum", "‖W‖<sub>F</sub>", "σ<sub>1</sub>", "stable rank",
         "effective rank", "rank", "90%", "alpha", "above edge"}) {
-    text += fmt::format("<th scope=\"col\"><button type=\"button\">{}</button></th>", title);
+    const bool is_sortable = title != std::string_view("spectrum");
+    const char* const element = is_sortable ? "button" : "span";
+    text += fmt::format("<th scope=\"col\"><{0}{1}>{2}</{0}></th>", element,
+                        is_sortable ? " type=\"button\"" : "", title);
   }
   text += "</tr></thead><tbody>\n";
   for (std::size_t i = 0; i < found.matrices.size(); ++i) text += row(found.matrices[i], i);

@@ -32,8 +32,9 @@ th button { all: unset; cursor: pointer; padding: 12px 12px 10px; color: var(--s
   font-size: 13px; white-space: nowrap }
 th button:hover, th button:focus-visible { color: var(--accent); text-decoration: underline }
 th[aria-sort=ascending] button::after { content: " ↑" } th[aria-sort=descending] button::after { content: " ↓" }
-th:first-child, td:first-child { text-align: left; padding-left: 8px }
+th span { padding: 0 12px; color: var(--soft); font-weight: 600; font-size: 13px }
 td { text-align: right; padding: 6px 12px; border-top: 1px solid var(--line); white-space: nowrap }
+th:first-child { text-align: left; padding-left: 8px } td:first-child { text-align: left; padding-left: 20px }
 tbody tr:first-child td { border-top: 0 } tbody tr:hover { background: var(--accent-soft) }
 td a { color: var(--accent); text-decoration: none } td a:hover { text-decoration: underline }
 .cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 560px), 1fr)); gap: 24px }
@@ -65,7 +66,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margi
 
 inline constexpr std::string_view spectrum_script = R"js(
 const body = document.querySelector('tbody'), heads = [...document.querySelectorAll('th')];
-heads.forEach((head, column) => head.querySelector('button').addEventListener('click', () => {
+heads.forEach((head, column) => head.querySelector('button')?.addEventListener('click', () => {
   const rising = head.getAttribute('aria-sort') === 'descending' || (column === 0 && !head.hasAttribute('aria-sort'));
   heads.forEach(other => other.removeAttribute('aria-sort'));
   head.setAttribute('aria-sort', rising ? 'ascending' : 'descending');

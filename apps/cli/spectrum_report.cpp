@@ -94,14 +94,46 @@ std::string legend_text(const CheckpointSpectrum& found) {
   return text;
 }
 
+// NaN, zeros, and values that are not resolved.
+std::vector<std::string> faults_of(const Spectrum& s) {
+  const MatrixStatistics& statistics = s.statistics;
+  std::vector<std::string> faults;
+  const auto not_finite = [&](Index count, const char* what,
+                              const std::optional<MatrixPosition>& first) {
+    if (count == 0) return;
+    faults.push_back(fmt::format("{} {} (first at [{}, {}]): no singular values", grouped(count),
+                                 what, first->row, first->column));
+  };
+  not_finite(statistics.n_nan, "NaN", statistics.first_nan);
+  not_finite(statistics.n_infinite, "infinite", statistics.first_infinite);
+  if (statistics.is_finite() && s.frobenius_norm == 0) faults.emplace_back("every entry is 0");
+  if (s.n_below_floor > 0) {
+    faults.push_back(fmt::format("{} below {}, where rounding begins",
+                                 counted(static_cast<std::uint64_t>(s.n_below_floor), "value"),
+                                 figure(s.floor)));
+  }
+  return faults;
+}
+
+// What is wrong is said of each matrix; outliers, which most trained matrices have, are counted.
 std::string notes_text(const CheckpointSpectrum& found) {
   std::string text;
+  std::uint64_t n_with_outliers = 0;
   for (const MatrixSpectrum& one : found.matrices) {
-    for (const std::string& note : notes_of(one.spectrum)) {
-      const bool is_error = !one.spectrum.statistics.is_finite();
+    const MatrixStatistics& statistics = one.spectrum.statistics;
+    const bool is_error = !statistics.is_finite();
+    for (const std::string& note : faults_of(one.spectrum)) {
       text += "  " + (is_error ? red("error  ") : "note   ") + " " + printable(one.matrix.name) +
               ": " + note + "\n";
     }
+    if (!statistics.outlier_rows.empty() || !statistics.outlier_columns.empty()) ++n_with_outliers;
+  }
+  if (n_with_outliers > 0) {
+    text += fmt::format(
+        "  {} of {} matrices {} rows or columns far larger than the others: --tensor NAME lists "
+        "them\n",
+        grouped(n_with_outliers), grouped(to_unsigned(found.matrices.size())),
+        n_with_outliers == 1 ? "has" : "have");
   }
   return text;
 }
@@ -200,16 +232,7 @@ std::string with_error(const Estimate& estimate) {
 
 std::vector<std::string> notes_of(const Spectrum& s) {
   const MatrixStatistics& statistics = s.statistics;
-  std::vector<std::string> notes;
-  const auto not_finite = [&](Index count, const char* what,
-                              const std::optional<MatrixPosition>& first) {
-    if (count == 0) return;
-    notes.push_back(fmt::format("{} {} (first at [{}, {}]): no singular values", grouped(count),
-                                what, first->row, first->column));
-  };
-  not_finite(statistics.n_nan, "NaN", statistics.first_nan);
-  not_finite(statistics.n_infinite, "infinite", statistics.first_infinite);
-  if (statistics.is_finite() && s.frobenius_norm == 0) notes.emplace_back("every entry is 0");
+  std::vector<std::string> notes = faults_of(s);
   const auto outliers = [&](const std::vector<Index>& which, const char* noun, double threshold) {
     if (which.empty()) return;
     notes.push_back(fmt::format("{} of norm above {}: {}", counted(to_unsigned(which.size()), noun),
@@ -217,17 +240,14 @@ std::vector<std::string> notes_of(const Spectrum& s) {
   };
   outliers(statistics.outlier_rows, "row", statistics.row_threshold);
   outliers(statistics.outlier_columns, "column", statistics.column_threshold);
-  if (s.n_below_floor > 0) {
-    notes.push_back(fmt::format("{} below {}, where rounding begins",
-                                counted(static_cast<std::uint64_t>(s.n_below_floor), "value"),
-                                figure(s.floor)));
-  }
   return notes;
 }
 
 std::string spectrum_text(const std::string& head, const CheckpointSpectrum& found, bool details) {
-  std::string text = head + "\n\n" + table_text(found);
-  if (!found.matrices.empty()) text += legend_text(found);
+  std::string text = head + "\n";
+  // The details of one matrix alone say all that its line would.
+  if (!details || found.matrices.size() > 1) text += "\n" + table_text(found);
+  if (found.matrices.size() > 1) text += legend_text(found);
   const std::string notes = details ? "" : notes_text(found);
   const std::string left_out = left_out_text(found);
   if (!notes.empty()) text += "\n" + notes;

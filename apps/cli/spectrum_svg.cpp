@@ -91,7 +91,7 @@ std::string axes(const Frame& frame) {
   for (const double tick : ticks_between(frame.low, frame.high)) {
     const double y = frame.y(tick);
     svg += line(frame.left, y, frame.right, y, "grid");
-    svg += label(frame.left - 8, y + 4, "y", figure(tick));
+    svg += label(frame.left - 8, y + 4, "y", fmt::format("{:g}", tick));
   }
   svg += line(frame.left, frame.bottom, frame.right, frame.bottom, "axis");
   // A round step with about five ticks.

@@ -11,7 +11,7 @@ from support import ECKART, EXAMPLE, CommandTest
 class Command(CommandTest):
     def test_help_shows_an_example_first_for_every_command(self):
         commands = re.findall(r"^  (\w+)  ", self.succeed("--help"), re.MULTILINE)
-        self.assertEqual(sorted(commands), ["check", "completion", "count", "inspect", "man", "shapes"])
+        self.assertEqual(sorted(commands), ["check", "completion", "count", "inspect", "man", "shapes", "spectrum"])
         for command in commands:
             text = self.succeed(command, "--help")
             self.assertTrue(text.startswith(f"Example:\n  $ eckart {command}"), text)

@@ -60,8 +60,8 @@ struct Spectrum {
   std::optional<Estimate> numerical_rank;
   /// The fewest singular values that hold 50%, 90% and 99% of ||A||_F^2.
   std::optional<std::array<Estimate, energy_shares.size()>> energy_ranks;
-  std::vector<Estimate> top;  // the largest singular values, descending
-  std::optional<PowerLaw> power_law;
+  std::vector<Estimate> top;          // the largest singular values, descending
+  std::optional<PowerLaw> power_law;  // of at least 10 values
   double alpha_error = 0;  // of power_law->alpha against that of all values; 0 when exact
   std::optional<MarchenkoPastur> marchenko_pastur;
   double noise_error = 0;    // of marchenko_pastur->noise, and of its edges in the same proportion

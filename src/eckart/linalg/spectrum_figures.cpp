@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace eckart::detail {
 namespace {
+
+constexpr Index least_law_values = 10;
 
 double effective_rank(TensorView<const double> values) {
   double sum = 0;
@@ -32,6 +35,12 @@ double energy_rank(TensorView<const double> values, double energy) {
   return static_cast<double>(values.count());
 }
 
+// A line through a handful of values says nothing of a law.
+std::optional<PowerLaw> law_of(TensorView<const double> values, const PowerLawOptions& options) {
+  if (values.count() < least_law_values) return std::nullopt;
+  return power_law(values, options);
+}
+
 std::vector<double> bins_of(TensorView<const double> values, double largest) {
   std::vector<double> counts(static_cast<std::size_t>(n_density_bins), 0.0);
   for (Index i = 0; i < values.count(); ++i) {
@@ -55,7 +64,7 @@ std::vector<double> figures_of(TensorView<const double> values, const FigureCont
     for (Index i = values.count() - 1; i >= 0; --i) energy += values(i) * values(i);
   }
   for (const double share : energy_shares) figures.push_back(energy_rank(values, share * energy));
-  const auto law = power_law(values, {.floor = context.floor});
+  const auto law = law_of(values, {.floor = context.floor});
   figures.push_back(law ? law->alpha : 0);
   const auto bulk = marchenko_pastur(context.shape, values);
   figures.push_back(bulk ? bulk->noise : 0);
