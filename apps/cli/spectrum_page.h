@@ -56,7 +56,7 @@ svg .y.title { text-anchor: end; font-style: italic } svg tspan { font-size: 9px
 .law { fill: none; stroke: var(--warm); stroke-width: 1.8; stroke-dasharray: 6 4 }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margin: 12px 0 0; font-size: 13.5px;
   font-variant-numeric: tabular-nums } dt { color: var(--soft) } dd { margin: 0; overflow-wrap: anywhere }
-.note { color: var(--warm) }
+.note { color: var(--warm); font-size: 13.5px; margin: 8px 0 0 }
 .rest { color: var(--soft); font-size: 14px; margin-top: 40px } .rest h2 { font: 600 17px/1.3 var(--serif); color: var(--ink) }
 @media (max-width: 640px) { main { padding: 28px 16px 64px } h1 { font-size: 28px } figure { padding: 16px 12px } }
 @media print { :root { --paper: #fff; --card: #fff; --ink: #000; --soft: #444; --line: #ccc; --accent: #1f5fae }

@@ -202,7 +202,7 @@ std::string details_text(const MatrixSpectrum& one) {
   if (!top.empty()) line("largest sigma", fmt::format("{}", fmt::join(top, "  ")));
   for (const std::string& note : notes_of(s)) line("note", note);
   const int width = terminal_width() == 0 ? 80 : std::min(terminal_width(), 110);
-  return text + drawn_spectrum(s, width - 14, 12);
+  return text + drawn_spectrum(s, width - 15, 12);
 }
 
 std::string list_text(const std::vector<Index>& positions) {

@@ -110,7 +110,7 @@ class Spectrum(CommandTest):
             self.assertEqual(float(row["energy_rank_0.9"]), tensor["energy_ranks"]["0.9"])
 
     def test_the_page_asks_for_nothing_and_escapes_names(self):
-        self.write("model.safetensors", safetensors({"<script>alert(1)</script>": diagonal(*range(1, 20))}))
+        self.write("model.safetensors", safetensors({"<script>alert(1)</script>": diagonal(100, *range(1, 20))}))
         self.succeed("spectrum", "model.safetensors", "--html", "report.html")
         page = (self.folder / "report.html").read_text(encoding="utf-8")
         self.assertNotIn("<script>alert", page)

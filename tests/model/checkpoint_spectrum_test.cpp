@@ -206,7 +206,7 @@ TEST(CheckpointSpectrum, SaysWhatAPatternFitsInstead) {
   };
   EXPECT_EQ(thrown_by<ArgumentError>([&] { look_for("q_proj"); }),
             "spectrum: 'q_proj' fits no matrix of the checkpoint\n"
-            "hint: * stands for any letters: '*q_proj*'; the first matrix is a.weight");
+            "  hint: * stands for any letters: '*q_proj*'; the first matrix is a.weight");
   EXPECT_EQ(thrown_by<ArgumentError>([&] { look_for("norm*"); }),
             "spectrum: 'norm*' fits no matrix, but norm.weight: a vector");
 }

@@ -1,5 +1,6 @@
 #include "eckart/linalg/spectrum.h"
 
+#include "eckart/blas/threads.h"
 #include "eckart/core/errors.h"
 #include "eckart/linalg/singular_values.h"
 #include "eckart/linalg/spectral_density.h"
@@ -17,6 +18,7 @@ using detail::FigureContext;
 
 // What the products of an estimate can't tell from 0, as a part of the largest singular value.
 constexpr double estimate_floor = 1e-3;
+constexpr Index largest_on_one_thread = 512;
 // Random vectors beside those for the wanted values: as in any subspace iteration, the last wanted
 // ones need company.
 constexpr Index spare_probes = 8;
@@ -58,7 +60,14 @@ void set_norms(Spectrum& spectrum, Estimate spectral_norm) {
 
 template <class T>
 void set_exact(TensorView<const T> a, const SpectrumOptions& options, Spectrum& spectrum) {
-  SingularValues computed = singular_values(a);
+  SingularValues computed;
+  // On one thread where that costs little: LAPACK's threads wait for each other longer than they
+  // work, and on a busy machine much longer.
+  if (std::min(a.size(0), a.size(1)) <= largest_on_one_thread) {
+    blas::with_own_threads([&] { computed = singular_values(a); });
+  } else {
+    computed = singular_values(a);
+  }
   spectrum.is_exact = true;
   spectrum.method = std::move(computed.method);
   spectrum.values = std::move(computed.values);
