@@ -1,5 +1,6 @@
 // eckart inspect: what is in a checkpoint, and whether its three sources agree.
 #include "eckart/io/scan.h"
+#include "eckart/model/checkpoint_spectrum.h"
 #include "eckart/model/cross_check.h"
 #include "eckart/model/match_specs.h"
 #include "eckart/model/summary.h"
@@ -26,6 +27,7 @@ struct InspectOptions {
   std::string path;
   bool tensors = false;
   bool values = false;
+  bool spectrum = false;
 };
 
 // Of each line of the table, the share of its experts that a token uses. Tensors that no line knows
@@ -92,6 +94,18 @@ std::vector<TiedValues> compare_tied(const ModelInput& input, const SpecMatches&
   return found;
 }
 
+CheckpointSpectrum find_spectra(const Checkpoint& checkpoint,
+                                const std::vector<LogicalTensor>& tensors,
+                                const Architecture* architecture, bool quiet) {
+  // A checkpoint of vectors alone has no spectra, which is no fault of it.
+  if (logical_matrices(checkpoint, tensors, architecture).matrices.empty()) return {};
+  Progress progress("spectra", static_cast<std::uint64_t>(total_parameters(tensors)), quiet);
+  return checkpoint_spectrum(checkpoint, tensors, architecture,
+                             {.on_progress = [&](Index done, Index /*all*/) {
+                               progress.advance(static_cast<std::uint64_t>(done));
+                             }});
+}
+
 int inspect(const InspectOptions& options, const CommonOptions& common) {
   Inspection inspection{.input = open_model_with_checkpoint(options.path)};
   const ModelInput& input = inspection.input;
@@ -115,6 +129,10 @@ int inspect(const InspectOptions& options, const CommonOptions& common) {
   if (options.values) {
     inspection.values = scan_all(*input.checkpoint, common.quiet || common.json);
     inspection.tied = compare_tied(input, matches);
+  }
+  if (options.spectrum) {
+    inspection.spectra =
+        find_spectra(*input.checkpoint, input.tensors, architecture, common.quiet || common.json);
   }
   if (common.json) {
     print_json(to_json(inspection, options.tensors));
@@ -142,6 +160,8 @@ void add_inspect(CommandLine& line) {
   command->add_flag("--tensors", options->tensors, "List every tensor, unfolded");
   command->add_flag("--values", options->values,
                     "Read all values: find NaN, infinities and tensors that are all zero");
+  command->add_flag("--spectrum", options->spectrum,
+                    "Find each matrix' stable and effective rank and power-law exponent");
 }
 
 }  // namespace eckart::cli

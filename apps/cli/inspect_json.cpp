@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "inspect_spectrum.h"
+
 namespace eckart::cli {
 namespace {
 
@@ -23,7 +25,7 @@ Json axes_json(const Shape& shape) {
   return axes;
 }
 
-Json node_json(const SummaryNode& node) {
+Json node_json(const SummaryNode& node, const CheckpointSpectrum* spectra) {
   Json json = {{"path", node.path},
                {"copies", node.n_copies},
                {"parameters", node.parameters},
@@ -34,10 +36,16 @@ Json node_json(const SummaryNode& node) {
     json["axes"] = axes_json(node.shape);
     json["dtype"] = node.storage;
     json["with_bias"] = node.with_bias;
+    if (spectra != nullptr) {
+      const NodeSpectrum spectrum = spectrum_of(node, *spectra);
+      json["stable_rank"] = or_null(spectrum.stable_rank);
+      json["effective_rank"] = or_null(spectrum.effective_rank);
+      json["alpha"] = or_null(spectrum.alpha);
+    }
     return json;
   }
   Json children = Json::array();
-  for (const SummaryNode& child : node.children) children.push_back(node_json(child));
+  for (const SummaryNode& child : node.children) children.push_back(node_json(child, spectra));
   json["modules"] = std::move(children);
   return json;
 }
@@ -165,8 +173,9 @@ Json to_json(const Inspection& inspection, bool list_tensors) {
   }
   json["shards"] = std::move(shards);
   Json modules = Json::array();
-  for (const SummaryNode& node : inspection.summary.root.children)
-    modules.push_back(node_json(node));
+  for (const SummaryNode& node : inspection.summary.root.children) {
+    modules.push_back(node_json(node, inspection.spectra ? &*inspection.spectra : nullptr));
+  }
   json["modules"] = std::move(modules);
   json["modules_are_flat"] = inspection.summary.is_flat;
   json["modules_omitted"] = inspection.summary.n_omitted;

@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "console.h"
+#include "inspect_spectrum.h"
+#include "spectrum_report.h"
 #include <fmt/format.h>
 
 namespace eckart::cli {
@@ -43,7 +45,11 @@ std::string head_text(const Inspection& inspection) {
   return text + "   " + counted(input.checkpoint->shards().size(), "file") + "\n";
 }
 
-void add_node(Table& table, const SummaryNode& node, int depth) {
+std::string number_or_blank(const std::optional<double>& number) {
+  return number ? figure(*number) : "";
+}
+
+void add_node(Table& table, const SummaryNode& node, int depth, const CheckpointSpectrum* spectra) {
   const bool folded = node.n_copies > 1;
   const Index parameters = node.parameters * node.n_copies;
   const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
@@ -54,21 +60,35 @@ void add_node(Table& table, const SummaryNode& node, int depth) {
     shape = grouped(node.n_copies) + " x " + grouped(node.parameters);
   }
   const bool top = depth == 0 || !node.is_tensor;
-  table.add({indent + printable(node.label), shape, node.storage, grouped(parameters),
-             top ? fmt::format("{:.1f}%", 100 * node.share) : "",
-             node.with_bias ? "with bias" : ""});
-  for (const SummaryNode& child : node.children) add_node(table, child, depth + 1);
+  std::vector<std::string> cells = {indent + printable(node.label), shape, node.storage,
+                                    grouped(parameters),
+                                    top ? fmt::format("{:.1f}%", 100 * node.share) : ""};
+  if (spectra != nullptr) {
+    const NodeSpectrum spectrum = spectrum_of(node, *spectra);
+    cells.push_back(number_or_blank(spectrum.stable_rank));
+    cells.push_back(number_or_blank(spectrum.effective_rank));
+    cells.push_back(spectrum.alpha ? fmt::format("{:.2f}", *spectrum.alpha) : "");
+  }
+  cells.emplace_back(node.with_bias ? "with bias" : "");
+  table.add(std::move(cells));
+  for (const SummaryNode& child : node.children) add_node(table, child, depth + 1, spectra);
 }
 
-std::string tree_text(const Summary& summary) {
+std::string tree_text(const Summary& summary, const CheckpointSpectrum* spectra) {
   using Align = Table::Align;
-  Table table({{"module"},
-               {"shape (axes)"},
-               {"dtype"},
-               {"parameters", Align::right},
-               {"share", Align::right},
-               {""}});
-  for (const SummaryNode& node : summary.root.children) add_node(table, node, 0);
+  std::vector<Table::Column> columns = {{"module"},
+                                        {"shape (axes)"},
+                                        {"dtype"},
+                                        {"parameters", Align::right},
+                                        {"share", Align::right}};
+  if (spectra != nullptr) {
+    for (const char* title : {"stable rank", "effective rank", "alpha"}) {
+      columns.push_back({title, Align::right});
+    }
+  }
+  columns.push_back({""});
+  Table table(std::move(columns));
+  for (const SummaryNode& node : summary.root.children) add_node(table, node, 0, spectra);
   std::string text = table.empty() ? "  no tensors\n" : table.text();
   if (summary.is_flat) {
     text += fmt::format(
@@ -243,7 +263,13 @@ std::string describe_values(const TensorValues& values) {
 
 std::string inspection_text(const Inspection& inspection, bool list_tensors) {
   std::string text = head_text(inspection) + "\n";
-  text += list_tensors ? tensors_text(inspection) : tree_text(inspection.summary);
+  const CheckpointSpectrum* const spectra = inspection.spectra ? &*inspection.spectra : nullptr;
+  text += list_tensors ? tensors_text(inspection) : tree_text(inspection.summary, spectra);
+  if (spectra != nullptr && !list_tensors) {
+    text +=
+        "  spectra: the median where a line stands for several matrices; eckart spectrum tells "
+        "more\n";
+  }
   text += "\n" + differences_text(inspection);
   if (inspection.values) text += values_text(*inspection.values) + tied_text(inspection.tied);
   return text;

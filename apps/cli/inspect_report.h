@@ -3,6 +3,7 @@
 
 #include "eckart/io/findings.h"
 #include "eckart/io/scan.h"
+#include "eckart/model/checkpoint_spectrum.h"
 #include "eckart/model/cross_check.h"
 #include "eckart/model/summary.h"
 
@@ -33,6 +34,7 @@ struct Inspection {
   Index active_parameters = 0;
   std::optional<std::vector<TensorValues>> values = {};
   std::vector<TiedValues> tied = {};  // with the values
+  std::optional<CheckpointSpectrum> spectra = {};
 };
 
 /// The whole report; `list_tensors` shows every tensor instead of the folded tree.

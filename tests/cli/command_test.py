@@ -13,7 +13,7 @@ class Command(CommandTest):
         commands = re.findall(r"^  (\w+)  ", self.succeed("--help"), re.MULTILINE)
         self.assertEqual(sorted(commands), [
             "check", "completion", "cosine", "count", "eigh", "inspect", "lowrank", "lstsq", "man", "matmul", "norm",
-            "pca", "project", "rank", "shapes", "solve", "svd"])
+            "pca", "project", "rank", "shapes", "solve", "spectrum", "svd"])
         for command in commands:
             text = self.succeed(command, "--help")
             self.assertTrue(text.startswith(f"Example:\n  $ eckart {command}"), text)

@@ -1,0 +1,283 @@
+#include "eckart/linalg/matrix_statistics.h"
+
+#include "eckart/core/errors.h"
+#include "eckart/core/parallel.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+namespace eckart {
+namespace {
+
+// Elements of a block of rows: a buffer that stays in a core's own cache.
+constexpr Index block_elements = Index{1} << 15;
+// Each piece sums columns of its own; more pieces than this cost more than they share out.
+constexpr Index max_pieces = 64;
+// Squares of entries between these neither overflow nor vanish, however many are added.
+constexpr double largest_square_root = 1e140;
+constexpr double smallest_square_root = 1e-140;
+
+template <class T>
+using BitsOf = std::conditional_t<std::is_same_v<T, float>, std::int32_t, std::int64_t>;
+
+template <class T>
+constexpr BitsOf<T> infinity_bits = std::bit_cast<BitsOf<T>>(std::numeric_limits<T>::infinity());
+
+// Without the sign, larger values have larger bits, and infinity and NaN have the largest.
+template <class T>
+BitsOf<T> magnitude_bits(T x) {
+  return std::bit_cast<BitsOf<T>>(x) & std::numeric_limits<BitsOf<T>>::max();
+}
+
+template <class T>
+BitsOf<T> largest_bits(const T* row, Index n) {
+  BitsOf<T> largest = 0;
+  for (Index i = 0; i < n; ++i) largest = std::max(largest, magnitude_bits(row[i]));
+  return largest;
+}
+
+// Adds the squares of a row to the columns' sums, and returns their sum.
+template <class T>
+double add_squares(const T* row, Index n, double scale, double* columns) {
+  constexpr Index lanes = 8;
+  std::array<double, lanes> sums{};
+  Index i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (Index lane = 0; lane < lanes; ++lane) {
+      const double x = static_cast<double>(row[i + lane]) * scale;
+      const double square = x * x;
+      columns[i + lane] += square;
+      sums[static_cast<std::size_t>(lane)] += square;
+    }
+  }
+  for (; i < n; ++i) {
+    const double x = static_cast<double>(row[i]) * scale;
+    columns[i] += x * x;
+    sums[0] += x * x;
+  }
+  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+}
+
+// The sums of some consecutive rows.
+struct Piece {
+  std::vector<double> columns;
+  double largest = 0;
+  std::optional<MatrixPosition> largest_at;
+  Index n_nan = 0;
+  Index n_infinite = 0;
+  std::optional<MatrixPosition> first_nan;
+  std::optional<MatrixPosition> first_infinite;
+};
+
+template <class T>
+void note_largest(const T* row, Index n, Index at, Piece& piece) {
+  for (Index column = 0; column < n; ++column) {
+    const double magnitude = std::abs(static_cast<double>(row[column]));
+    if (!std::isfinite(magnitude)) continue;
+    if (magnitude <= piece.largest && piece.largest_at) continue;
+    piece.largest = magnitude;
+    piece.largest_at = {at, column};
+  }
+}
+
+// Counts what is no number in a row and writes the row without it to `finite`.
+template <class T>
+void note_not_finite(const T* row, Index n, Index at, Piece& piece, std::vector<T>& finite) {
+  finite.assign(row, row + n);
+  for (Index column = 0; column < n; ++column) {
+    T& x = finite[static_cast<std::size_t>(column)];
+    if (std::isnan(x)) {
+      if (piece.n_nan++ == 0) piece.first_nan = {at, column};
+      x = T{0};
+    } else if (std::isinf(x)) {
+      if (piece.n_infinite++ == 0) piece.first_infinite = {at, column};
+      x = T{0};
+    }
+  }
+}
+
+// A power of two that brings `largest` near 1 (subnormals as near as a double's exponent lets it).
+double scale_for(double largest) {
+  return std::ldexp(1.0, std::clamp(-std::ilogb(largest), -1000, 1000));
+}
+
+bool is_squarable(double largest) {
+  return largest == 0 || (largest >= smallest_square_root && largest <= largest_square_root);
+}
+
+// The norm of a row whose squares are beyond the range of a double.
+template <class T>
+double scaled_norm(const T* row, Index n, double largest) {
+  const double scale = scale_for(largest);
+  double sum = 0;
+  for (Index i = 0; i < n; ++i) {
+    const double x = static_cast<double>(row[i]) * scale;
+    sum += x * x;
+  }
+  return std::sqrt(sum) / scale;
+}
+
+// One row: its sums into the piece, its norm returned. Columns are summed in units of 1 / scale.
+template <class T>
+double add_row(const T* row, Index n, Index at, double scale, Piece& piece) {
+  const T* numbers = row;
+  BitsOf<T> bits = largest_bits(row, n);
+  std::vector<T> finite;
+  if (bits >= infinity_bits<T>) {
+    note_not_finite(row, n, at, piece, finite);
+    numbers = finite.data();
+    bits = largest_bits(numbers, n);
+  }
+  const auto largest = static_cast<double>(std::bit_cast<T>(bits));
+  if (largest > piece.largest || !piece.largest_at) note_largest(row, n, at, piece);
+  const double sum = add_squares(numbers, n, scale, piece.columns.data());
+  return is_squarable(largest * scale) ? std::sqrt(sum) / scale : scaled_norm(numbers, n, largest);
+}
+
+// The square root of a sum of squares of numbers that may be of any size.
+double norm_of(const Tensor<double>& norms) {
+  double largest = 0;
+  for (Index i = 0; i < norms.count(); ++i) largest = std::max(largest, norms.data()[i]);
+  if (largest == 0) return 0;
+  const double scale = scale_for(largest);
+  double sum = 0;
+  for (Index i = 0; i < norms.count(); ++i) {
+    sum += norms.data()[i] * scale * (norms.data()[i] * scale);
+  }
+  return std::sqrt(sum) / scale;
+}
+
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+double find_outliers(const Tensor<double>& norms, std::vector<Index>& outliers) {
+  if (norms.count() == 0) return 0;
+  std::vector<double> values(norms.data(), norms.data() + norms.count());
+  const double median = median_of(values);
+  for (double& value : values) value = std::abs(value - median);
+  const double threshold = median + std::max(6 * 1.4826 * median_of(values), median / 100);
+  for (Index i = 0; i < norms.count(); ++i) {
+    if (norms.data()[i] > threshold) outliers.push_back(i);
+  }
+  return threshold;
+}
+
+void merge(const Piece& piece, MatrixStatistics& result) {
+  result.n_nan += piece.n_nan;
+  result.n_infinite += piece.n_infinite;
+  if (!result.first_nan) result.first_nan = piece.first_nan;
+  if (!result.first_infinite) result.first_infinite = piece.first_infinite;
+  if (!piece.largest_at) return;
+  if (!result.largest_at || piece.largest > result.largest) {
+    result.largest = piece.largest;
+    result.largest_at = piece.largest_at;
+  }
+}
+
+void finish_columns(const std::vector<Piece>& pieces, double scale, Tensor<double>& norms) {
+  parallel_for(norms.count(), 1024, [&](Index begin, Index end) {
+    for (Index column = begin; column < end; ++column) {
+      double sum = 0;
+      for (const Piece& piece : pieces) sum += piece.columns[static_cast<std::size_t>(column)];
+      norms.data()[column] = std::sqrt(sum) / scale;
+    }
+  });
+}
+
+template <class T>
+MatrixStatistics one_pass(const Shape& shape, const RowReader<T>& read, double scale) {
+  const Index m = shape.size(0), n = shape.size(1);
+  MatrixStatistics result{.shape = shape,
+                          .largest_at = {},
+                          .row_norms = Tensor<double>({m}),
+                          .column_norms = Tensor<double>({n}),
+                          .outlier_rows = {},
+                          .outlier_columns = {},
+                          .first_nan = {},
+                          .first_infinite = {}};
+  if (shape.count() == 0) return result;
+  const Index block = std::max<Index>(1, block_elements / n);
+  const Index piece_rows = std::max((m + max_pieces - 1) / max_pieces, block);
+  std::vector<Piece> pieces(static_cast<std::size_t>((m + piece_rows - 1) / piece_rows));
+  parallel_for(m, piece_rows, [&](Index begin, Index end) {
+    Piece& piece = pieces[static_cast<std::size_t>(begin / piece_rows)];
+    piece.columns.assign(static_cast<std::size_t>(n), 0.0);
+    std::vector<T> rows(static_cast<std::size_t>(std::min(block, end - begin) * n));
+    for (Index first = begin; first < end; first += block) {
+      const Index count = std::min(block, end - first);
+      read(first, count, rows.data());
+      for (Index i = 0; i < count; ++i) {
+        result.row_norms.data()[first + i] =
+            add_row(rows.data() + i * n, n, first + i, scale, piece);
+      }
+    }
+  });
+  for (const Piece& piece : pieces) merge(piece, result);
+  finish_columns(pieces, scale, result.column_norms);
+  return result;
+}
+
+void swap_sides(MatrixStatistics& statistics, const Shape& shape) {
+  statistics.shape = shape;
+  std::swap(statistics.row_norms, statistics.column_norms);
+  std::swap(statistics.row_threshold, statistics.column_threshold);
+  std::swap(statistics.outlier_rows, statistics.outlier_columns);
+  for (auto* position :
+       {&statistics.largest_at, &statistics.first_nan, &statistics.first_infinite}) {
+    if (*position) *position = {(*position)->column, (*position)->row};
+  }
+}
+
+}  // namespace
+
+template <class T>
+MatrixStatistics streamed_matrix_statistics(const Shape& shape, const RowReader<T>& read) {
+  if (shape.rank() != 2) {
+    throw_shape_error("matrix_statistics: a is " + to_string(shape) +
+                      ", but it must be a matrix, with two axes");
+  }
+  MatrixStatistics result = one_pass(shape, read, 1);
+  if (!is_squarable(result.largest)) result = one_pass(shape, read, scale_for(result.largest));
+  result.frobenius_norm = norm_of(result.row_norms);
+  result.row_threshold = find_outliers(result.row_norms, result.outlier_rows);
+  result.column_threshold = find_outliers(result.column_norms, result.outlier_columns);
+  return result;
+}
+
+template <class T>
+MatrixStatistics matrix_statistics(TensorView<const T> a) {
+  if (a.rank() == 2 && a.strides()[0] == 1 && a.strides()[1] != 1) {
+    // Rows of the transpose are what lies together. Positions are then its first ones.
+    MatrixStatistics result = matrix_statistics(a.transpose());
+    swap_sides(result, a.shape());
+    return result;
+  }
+  return streamed_matrix_statistics<T>(a.shape(), [&](Index first, Index count, T* rows) {
+    for (Index row = first; row < first + count; ++row) {
+      const T* const from = a.data() + row * a.strides()[0];
+      if (a.strides()[1] == 1) {
+        rows = std::copy_n(from, a.size(1), rows);
+      } else {
+        for (Index column = 0; column < a.size(1); ++column)
+          *rows++ = from[column * a.strides()[1]];
+      }
+    }
+  });
+}
+
+template MatrixStatistics streamed_matrix_statistics(const Shape&, const RowReader<float>&);
+template MatrixStatistics streamed_matrix_statistics(const Shape&, const RowReader<double>&);
+template MatrixStatistics matrix_statistics(TensorView<const float>);
+template MatrixStatistics matrix_statistics(TensorView<const double>);
+
+}  // namespace eckart
