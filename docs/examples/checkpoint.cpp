@@ -18,6 +18,12 @@ int main() {
   std::cout << cost.parameters.total << " parameters, " << cost.kv_cache.bytes_at_context
             << " bytes of KV cache, " << cost.flops.forward << " FLOPs\n";
 
+  const ek::LowRank<float> approx = ek::low_rank(w_up, {.rank = 8, .seed = 7});
+  std::cout << approx.relative_error << '\n';  // ||W - B A||_F / ||W||_F, computed
+
+  const ek::Svd<float> svd = ek::svd(w_up);  // struct {u, s, vt}
+  std::cout << ek::to_string(svd.u.shape()) << '\n';
+
   try {
     ek::broadcast_shape({32, 512}, {32}, {.operation = "add", .left = "x", .right = "bias"});
   } catch (const ek::ShapeError& error) {
