@@ -27,6 +27,9 @@ UsageError usage_error(const CLI::App& app, const CLI::ParseError& error);
 /// Of a first argument that is no option: throws UsageError when no command has that name.
 void require_command(const CLI::App& app, const std::string& name);
 
+/// Throws UsageError when an argument or an option's value is empty.
+void refuse_empty_values(const CLI::App& app);
+
 /// An option as it is defined; `value` is how help calls its value.
 struct OptionDefinition {
   std::string name;  // `--context`
