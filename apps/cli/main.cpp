@@ -96,6 +96,7 @@ int run(int argc, char** argv) {
     }
     throw usage_error(line.app, error);
   }
+  refuse_empty_values(line.app);
   set_thread_count(static_cast<int>(line.common.threads));
   const int status = line.run();
   finish_output();

@@ -112,6 +112,17 @@ UsageError usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return UsageError(error.what(), hint);
 }
 
+void refuse_empty_values(const CLI::App& app) {
+  const CLI::App& command = named_app(app);
+  for (const CLI::Option* option : command.get_options()) {
+    const std::vector<std::string>& values = option->results();
+    if (std::find(values.begin(), values.end(), "") == values.end()) continue;
+    throw_usage_error(
+        (option->get_positional() ? option->get_type_name() : option->get_name()) + " is empty",
+        help_hint(command));
+  }
+}
+
 void require_command(const CLI::App& app, const std::vector<std::string>& arguments) {
   const CLI::App* at = &app;
   for (const std::string& name : arguments) {

@@ -35,6 +35,9 @@ UsageError usage_error(const CLI::App& app, const CLI::ParseError& error);
 /// command has that name.
 void require_command(const CLI::App& app, const std::vector<std::string>& arguments);
 
+/// Throws UsageError when an argument or an option's value is empty.
+void refuse_empty_values(const CLI::App& app);
+
 /// An option as it is defined; `value` is how help calls its value.
 struct OptionDefinition {
   std::string name;  // `--context`

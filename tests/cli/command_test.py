@@ -43,6 +43,10 @@ class Command(CommandTest):
     def test_an_empty_value_is_wrong_usage(self):
         for option in ("--fit", "--context", "--dtype", "--kv-dtype", "--activation-dtype"):
             self.assertIn(option + " is empty", self.fail_with(2, "count", EXAMPLE, option, ""))
+        self.assertIn("--lora-targets is empty",
+                      self.fail_with(2, "count", EXAMPLE, "--lora-rank", 2, "--lora-targets", ""))
+        for command in ("inspect", "check", "count", "shapes"):
+            self.assertIn("is empty", self.fail_with(2, command, ""))
 
     def test_standard_error_that_cannot_be_written_leaves_the_status(self):
         for redirection in ("2>/dev/full", "2>&-", ">&- 2>&-"):

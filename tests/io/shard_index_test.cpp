@@ -73,7 +73,9 @@ TEST(ShardIndex, WithoutAWeightMapIsNoIndex) {
       "folder, or its *.safetensors.index.json"};
   EXPECT_EQ(check("{}"), none);
   EXPECT_EQ(check("{'weight_map':null}"), none);
-  EXPECT_EQ(check("{'model_type':'bert'}"), none);
+  EXPECT_EQ(check("{'model_type':'bert'}"),
+            Lines{"error index_json: the file is a model's config, which has no weight_map as an "
+                  "index has | give the model's folder, or its *.safetensors.index.json"});
 }
 
 TEST(ShardIndex, ThatIsNoJsonNamesTheByte) {

@@ -258,7 +258,7 @@ TEST(CrossCheck, LayersTooManyAreToldAsLayers) {
   EXPECT_EQ(found[0].message,
             "layers 2,3 are in the file (18 tensors, 82,176 parameters), but config.json says "
             "n_layers 2, counted from 0");
-  EXPECT_EQ(found[0].hint, "the file fits n_layers 4");
+  EXPECT_EQ(found[0].hint, "the file fits n_layers (num_hidden_layers) 4");
   EXPECT_EQ(found[0].count, 2);
 }
 
@@ -279,7 +279,7 @@ TEST(CrossCheck, MissingLayersAreToldAsLayers) {
   ASSERT_EQ(kinds(found), "missing_layers");
   EXPECT_EQ(found[0].message,
             "layer 3 is not in the file: it has 3 layers, but config.json says n_layers 4");
-  EXPECT_EQ(found[0].hint, "the file fits n_layers 3");
+  EXPECT_EQ(found[0].hint, "the file fits n_layers (num_hidden_layers) 3");
 
   remove_stored(list, "layers.0.");
   found = check(llama(), list);

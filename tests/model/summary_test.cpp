@@ -166,7 +166,11 @@ TEST(Summary, OfOneNameMadeOfManyNumbersDoesNotCompareAllWithAll) {
   for (Index i = 0; i < 30'000; ++i) {
     list.push_back(stored("w." + std::to_string(i) + ".a" + std::to_string(i), Dtype::f32, {1}));
   }
-  EXPECT_EQ(summary_of(list).root.children.size(), 30'000U);
+  const Summary summary = summary_of(list);
+  EXPECT_TRUE(summary.is_flat);
+  EXPECT_EQ(summary.root.children.size(), 10'000U);
+  EXPECT_EQ(summary.n_omitted, 20'000);
+  EXPECT_EQ(summary.root.n_tensors, 30'000);
 }
 
 TEST(Summary, OfTheRealMiniLmHasTheParametersOfItsCard) {

@@ -1,6 +1,7 @@
 #include "eckart/model/count.h"
 
 #include "eckart/core/errors.h"
+#include "eckart/io/findings.h"
 #include "eckart/model/checked.h"
 
 #include <algorithm>
@@ -112,14 +113,14 @@ WeightDtype choose_weights_dtype(const Architecture& arch, std::optional<Dtype> 
   }
   WeightDtype chosen = {.dtype = arch.dtype.value_or(Dtype::bf16), .notes = {}};
   if (!arch.dtype) {
-    chosen.notes.push_back(
-        (arch.unknown_dtype.empty()
-             ? std::string("the config names no dtype")
-             : "the config names the dtype " + arch.unknown_dtype + ", which is not known") +
-        ": the weights are counted in BF16");
+    chosen.notes.push_back((arch.unknown_dtype.empty()
+                                ? std::string("the config names no dtype")
+                                : "the config names the dtype " +
+                                      printable(arch.unknown_dtype, 60) + ", which is not known") +
+                           ": the weights are counted in BF16");
   }
   if (!arch.quantization.empty()) {
-    chosen.notes.push_back("the config names the quantization " + arch.quantization +
+    chosen.notes.push_back("the config names the quantization " + printable(arch.quantization, 60) +
                            ": the weights are counted without it, the file is smaller");
   }
   return chosen;

@@ -1,6 +1,7 @@
 #include "eckart/model/layer_notes.h"
 
 #include "eckart/model/prose.h"
+#include "eckart/model/shape_fit.h"
 
 #include <string>
 #include <vector>
@@ -31,7 +32,8 @@ Difference missing_layers(const Architecture& architecture, const std::set<Index
                        " not in the file: it has " + count_of(n_present, "layer") +
                        ", but config.json says n_layers " + difference.expected;
   if (n_present > 0 && *layers.begin() == n_present) {
-    difference.hint = "the file fits n_layers " + difference.found;
+    difference.hint =
+        "the file fits " + number_in_config(architecture, "n_layers") + " " + difference.found;
   }
   return difference;
 }
@@ -48,7 +50,8 @@ Difference extra_layers(const Architecture& architecture, const LayerGroup& beyo
                        " in the file (" + contents(beyond) + "), but config.json says n_layers " +
                        difference.expected + ", counted from 0";
   if (end - architecture.n_layers == difference.count) {
-    difference.hint = "the file fits n_layers " + difference.found;
+    difference.hint =
+        "the file fits " + number_in_config(architecture, "n_layers") + " " + difference.found;
   }
   return difference;
 }

@@ -194,18 +194,21 @@ struct ConfigKey {
   std::string_view key;  // empty: the config has none, the number follows from others
 };
 
-constexpr std::array<ConfigKey, 33> config_keys = {{
+constexpr std::array<ConfigKey, 37> config_keys = {{
     {"gpt2", "d_model", "n_embd"},
+    {"gpt2", "n_layers", "n_layer"},
     {"gpt2", "n_heads", "n_head"},
     {"gpt2", "n_kv_heads", ""},
     {"gpt2", "d_head", ""},
     {"gpt2", "d_ff", "n_inner"},
     {"gpt2", "context", "n_positions"},
+    {"bloom", "n_layers", "n_layer"},
     {"bloom", "n_heads", "n_head"},
     {"bloom", "n_kv_heads", ""},
     {"bloom", "d_head", ""},
     {"bloom", "d_ff", ""},
     {"distilbert", "d_model", "dim"},
+    {"distilbert", "n_layers", ""},
     {"distilbert", "n_heads", ""},
     {"distilbert", "n_kv_heads", ""},
     {"distilbert", "d_head", ""},
@@ -220,6 +223,7 @@ constexpr std::array<ConfigKey, 33> config_keys = {{
     {"mixtral", "d_expert", "intermediate_size"},
     {"gpt_oss", "n_experts", "num_local_experts"},
     {"", "d_model", "hidden_size"},
+    {"", "n_layers", "num_hidden_layers"},
     {"", "n_heads", "num_attention_heads"},
     {"", "n_kv_heads", "num_key_value_heads"},
     {"", "d_head", "head_dim"},
@@ -290,6 +294,11 @@ std::string axis_origin(const Architecture& architecture, const FoundShape& foun
   return {};
 }
 
+std::string number_in_config(const Architecture& architecture, const std::string& number) {
+  const std::string_view key = config_key(architecture.family, number);
+  return key.empty() ? number : number + " (" + std::string(key) + ")";
+}
+
 std::string fit_in_words(const Architecture& architecture, const FoundShape& found,
                          const std::vector<FoundShape>& others) {
   if (is_transposed(found.spec->shape, found.shape)) {
@@ -298,10 +307,8 @@ std::string fit_in_words(const Architecture& architecture, const FoundShape& fou
   }
   std::vector<std::string> fits;
   for (const ConfigFit& fit : shape_fits(architecture, found, others)) {
-    const std::string_view key = config_key(architecture.family, fit.number);
-    const std::string in_config = key.empty() ? "" : " (" + std::string(key) + ")";
-    fits.push_back(fit.number + in_config + ' ' + std::to_string(fit.value) + " instead of " +
-                   std::to_string(fit.current));
+    fits.push_back(number_in_config(architecture, fit.number) + ' ' + std::to_string(fit.value) +
+                   " instead of " + std::to_string(fit.current));
   }
   if (fits.empty()) return {};
   return "the file fits " + listed(fits, "or");

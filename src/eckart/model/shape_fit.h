@@ -39,4 +39,8 @@ std::string axis_origin(const Architecture& architecture, const FoundShape& foun
 std::string fit_in_words(const Architecture& architecture, const FoundShape& found,
                          const std::vector<FoundShape>& others);
 
+/// A number with what the family's configs call it: `n_heads (num_attention_heads)`; alone where
+/// they do not have it, or by the same name.
+std::string number_in_config(const Architecture& architecture, const std::string& number);
+
 }  // namespace eckart
