@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "thrown.h"
+#include "tests/thrown.h"
 #include <gtest/gtest.h>
 
 namespace eckart {
@@ -38,10 +38,10 @@ TEST(Finite, TheFirstBadElementIsNamedWithItsPosition) {
 }
 
 TEST(Finite, VectorsAndScalarsToo) {
-  EXPECT_EQ(refusal(Tensor<double>::vector({1, -infinity}).view()),
-            "svd: a has a -Inf at (1), but every element must be finite");
-  EXPECT_EQ(refusal(Tensor<double>(Shape{}, nan).view()),
-            "svd: a has a NaN, but every element must be finite");
+  const Tensor<double> vector = Tensor<double>::vector({1, -infinity});
+  const Tensor<double> scalar(Shape{}, nan);
+  EXPECT_EQ(refusal(vector.view()), "svd: a has a -Inf at (1), but every element must be finite");
+  EXPECT_EQ(refusal(scalar.view()), "svd: a has a NaN, but every element must be finite");
 }
 
 TEST(Finite, LargeArraysAreScannedToTheirLastElement) {
