@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import random
 import re
 import struct
 import subprocess
@@ -85,6 +86,27 @@ class Spectrum(CommandTest):
         self.assertEqual(found["skipped"][0]["name"], "model.layers.0.mlp.up_proj.weight")
         self.assertIn("quantized", found["skipped"][0]["reason"])
         self.assertIn("skipped model.layers.0.mlp.up_proj.weight", self.succeed("spectrum", "model.safetensors"))
+
+    def test_large_matrices_are_estimated_with_errors_that_hold(self):
+        n = 800
+        numbers = random.Random(1)
+        values = [numbers.gauss(0, 1) for _ in range(n * n)]
+        self.write("model.safetensors", safetensors({"w": ("F32", [n, n], f32(*values))}))
+        estimate = self.json_of("spectrum", "model.safetensors")["tensors"][0]
+        exact = self.json_of("spectrum", "model.safetensors", "--exact")["tensors"][0]
+        self.assertFalse(estimate["is_exact"])
+        self.assertTrue(exact["is_exact"])
+        self.assertLessEqual(estimate["passes"] + 1, 25)
+        for figure in ("spectral_norm", "stable_rank", "effective_rank", "numerical_rank"):
+            self.assertGreater(estimate["errors"][figure], 0)
+            self.assertLessEqual(abs(estimate[figure] - exact[figure]), estimate["errors"][figure], figure)
+            self.assertEqual(exact["errors"][figure], 0)
+        for share, rank in exact["energy_ranks"].items():
+            self.assertLessEqual(abs(estimate["energy_ranks"][share] - rank), estimate["errors"]["energy_ranks"][share])
+        text = self.succeed("spectrum", "model.safetensors")
+        self.assertRegex(text, r"effective rank +~\d+\.?\d* \+- \d")
+        again = self.json_of("spectrum", "model.safetensors", "--threads", 1)["tensors"][0]
+        self.assertEqual(again, estimate)
 
     def test_one_matrix_is_drawn(self):
         text = self.succeed("spectrum", EXAMPLE, "--tensor", "lm_head*")

@@ -4,7 +4,6 @@
 #include "eckart/core/parallel.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -35,25 +34,28 @@ BitsOf<T> magnitude_bits(T x) {
   return std::bit_cast<BitsOf<T>>(x) & std::numeric_limits<BitsOf<T>>::max();
 }
 
+// The loops that all elements pass through. Lanes are summed apart and in one order, so that wider
+// registers change the speed and not the result.
+struct RowSums {
+  double squares = 0;
+  std::int64_t largest_bits = 0;
+};
+
 template <class T>
-BitsOf<T> largest_bits(const T* row, Index n) {
+[[gnu::always_inline]] inline RowSums sum_row(const T* row, Index n, double scale,
+                                              double* columns) {
+  constexpr Index lanes = 8;
   BitsOf<T> largest = 0;
   for (Index i = 0; i < n; ++i) largest = std::max(largest, magnitude_bits(row[i]));
-  return largest;
-}
-
-// Adds the squares of a row to the columns' sums, and returns their sum.
-template <class T>
-double add_squares(const T* row, Index n, double scale, double* columns) {
-  constexpr Index lanes = 8;
-  std::array<double, lanes> sums{};
+  if (largest >= infinity_bits<T>) return {0, largest};
+  double sums[lanes] = {};
   Index i = 0;
   for (; i + lanes <= n; i += lanes) {
     for (Index lane = 0; lane < lanes; ++lane) {
       const double x = static_cast<double>(row[i + lane]) * scale;
       const double square = x * x;
       columns[i + lane] += square;
-      sums[static_cast<std::size_t>(lane)] += square;
+      sums[lane] += square;
     }
   }
   for (; i < n; ++i) {
@@ -61,7 +63,30 @@ double add_squares(const T* row, Index n, double scale, double* columns) {
     columns[i] += x * x;
     sums[0] += x * x;
   }
-  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+  const double sum =
+      ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+  return {sum, largest};
+}
+
+#if defined(__x86_64__)
+template <class T>
+[[gnu::target("avx2")]] RowSums sum_row_avx2(const T* row, Index n, double scale, double* columns) {
+  return sum_row(row, n, scale, columns);
+}
+
+bool has_avx2() {
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has;
+}
+#endif
+
+// Adds the squares of a row to the columns' sums; nothing where an element is not finite.
+template <class T>
+RowSums add_squares(const T* row, Index n, double scale, double* columns) {
+#if defined(__x86_64__)
+  if (has_avx2()) return sum_row_avx2(row, n, scale, columns);
+#endif
+  return sum_row(row, n, scale, columns);
 }
 
 // The sums of some consecutive rows.
@@ -127,17 +152,18 @@ double scaled_norm(const T* row, Index n, double largest) {
 template <class T>
 double add_row(const T* row, Index n, Index at, double scale, Piece& piece) {
   const T* numbers = row;
-  BitsOf<T> bits = largest_bits(row, n);
+  RowSums sums = add_squares(row, n, scale, piece.columns.data());
   std::vector<T> finite;
-  if (bits >= infinity_bits<T>) {
+  if (sums.largest_bits >= infinity_bits<T>) {
     note_not_finite(row, n, at, piece, finite);
     numbers = finite.data();
-    bits = largest_bits(numbers, n);
+    sums = add_squares(numbers, n, scale, piece.columns.data());
   }
-  const auto largest = static_cast<double>(std::bit_cast<T>(bits));
+  const auto largest =
+      static_cast<double>(std::bit_cast<T>(static_cast<BitsOf<T>>(sums.largest_bits)));
   if (largest > piece.largest || !piece.largest_at) note_largest(row, n, at, piece);
-  const double sum = add_squares(numbers, n, scale, piece.columns.data());
-  return is_squarable(largest * scale) ? std::sqrt(sum) / scale : scaled_norm(numbers, n, largest);
+  return is_squarable(largest * scale) ? std::sqrt(sums.squares) / scale
+                                       : scaled_norm(numbers, n, largest);
 }
 
 // The square root of a sum of squares of numbers that may be of any size.
@@ -194,8 +220,18 @@ void finish_columns(const std::vector<Piece>& pieces, double scale, Tensor<doubl
   });
 }
 
+// Some consecutive rows, `stride` elements apart.
 template <class T>
-MatrixStatistics one_pass(const Shape& shape, const RowReader<T>& read, double scale) {
+struct Rows {
+  const T* data;
+  Index stride;
+};
+// Rows of a matrix where they lie, or written to the buffer where they don't lie like that.
+template <class T>
+using RowFinder = std::function<Rows<T>(Index first, Index count, std::vector<T>& buffer)>;
+
+template <class T>
+MatrixStatistics one_pass(const Shape& shape, const RowFinder<T>& find, double scale) {
   const Index m = shape.size(0), n = shape.size(1);
   MatrixStatistics result{.shape = shape,
                           .largest_at = {},
@@ -212,13 +248,13 @@ MatrixStatistics one_pass(const Shape& shape, const RowReader<T>& read, double s
   parallel_for(m, piece_rows, [&](Index begin, Index end) {
     Piece& piece = pieces[static_cast<std::size_t>(begin / piece_rows)];
     piece.columns.assign(static_cast<std::size_t>(n), 0.0);
-    std::vector<T> rows(static_cast<std::size_t>(std::min(block, end - begin) * n));
+    std::vector<T> buffer;
     for (Index first = begin; first < end; first += block) {
       const Index count = std::min(block, end - first);
-      read(first, count, rows.data());
+      const Rows<T> rows = find(first, count, buffer);
       for (Index i = 0; i < count; ++i) {
         result.row_norms.data()[first + i] =
-            add_row(rows.data() + i * n, n, first + i, scale, piece);
+            add_row(rows.data + i * rows.stride, n, first + i, scale, piece);
       }
     }
   });
@@ -238,40 +274,52 @@ void swap_sides(MatrixStatistics& statistics, const Shape& shape) {
   }
 }
 
-}  // namespace
-
 template <class T>
-MatrixStatistics streamed_matrix_statistics(const Shape& shape, const RowReader<T>& read) {
-  if (shape.rank() != 2) {
-    throw_shape_error("matrix_statistics: a is " + to_string(shape) +
-                      ", but it must be a matrix, with two axes");
-  }
-  MatrixStatistics result = one_pass(shape, read, 1);
-  if (!is_squarable(result.largest)) result = one_pass(shape, read, scale_for(result.largest));
+MatrixStatistics statistics_of(const Shape& shape, const RowFinder<T>& find) {
+  MatrixStatistics result = one_pass(shape, find, 1);
+  if (!is_squarable(result.largest)) result = one_pass(shape, find, scale_for(result.largest));
   result.frobenius_norm = norm_of(result.row_norms);
   result.row_threshold = find_outliers(result.row_norms, result.outlier_rows);
   result.column_threshold = find_outliers(result.column_norms, result.outlier_columns);
   return result;
 }
 
+void check_matrix(const Shape& shape) {
+  if (shape.rank() == 2) return;
+  throw_shape_error("matrix_statistics: a is " + to_string(shape) +
+                    ", but it must be a matrix, with two axes");
+}
+
+}  // namespace
+
+template <class T>
+MatrixStatistics streamed_matrix_statistics(const Shape& shape, const RowReader<T>& read) {
+  check_matrix(shape);
+  const Index n = shape.size(1);
+  return statistics_of<T>(shape, [&](Index first, Index count, std::vector<T>& buffer) {
+    buffer.resize(static_cast<std::size_t>(count * n));
+    read(first, count, buffer.data());
+    return Rows<T>{buffer.data(), n};
+  });
+}
+
 template <class T>
 MatrixStatistics matrix_statistics(TensorView<const T> a) {
-  if (a.rank() == 2 && a.strides()[0] == 1 && a.strides()[1] != 1) {
+  check_matrix(a.shape());
+  if (a.strides()[0] == 1 && a.strides()[1] != 1) {
     // Rows of the transpose are what lies together. Positions are then its first ones.
     MatrixStatistics result = matrix_statistics(a.transpose());
     swap_sides(result, a.shape());
     return result;
   }
-  return streamed_matrix_statistics<T>(a.shape(), [&](Index first, Index count, T* rows) {
+  return statistics_of<T>(a.shape(), [&](Index first, Index count, std::vector<T>& buffer) {
+    const Index stride = a.strides()[0], n = a.size(1);
+    if (a.strides()[1] == 1) return Rows<T>{a.data() + first * stride, stride};
+    buffer.clear();
     for (Index row = first; row < first + count; ++row) {
-      const T* const from = a.data() + row * a.strides()[0];
-      if (a.strides()[1] == 1) {
-        rows = std::copy_n(from, a.size(1), rows);
-      } else {
-        for (Index column = 0; column < a.size(1); ++column)
-          *rows++ = from[column * a.strides()[1]];
-      }
+      for (Index column = 0; column < n; ++column) buffer.push_back(a(row, column));
     }
+    return Rows<T>{buffer.data(), n};
   });
 }
 
