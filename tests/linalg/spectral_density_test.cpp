@@ -24,7 +24,8 @@ double frobenius_norm(const Tensor<T>& a) {
 
 template <class T>
 SpectralQuadrature quadrature_of(const Tensor<T>& a, Index probes, Index steps) {
-  return spectral_quadrature<T>(MatrixOperator<T>(a.view()),
+  return spectral_quadrature<T>(
+      MatrixOperator<T>(a.view()),
       {.frobenius_norm = frobenius_norm(a), .probes = probes, .steps = steps, .seed = 3});
 }
 
