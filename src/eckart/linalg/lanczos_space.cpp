@@ -157,10 +157,9 @@ class Lanczos {
     const double eps = std::max(static_cast<double>(std::numeric_limits<T>::epsilon()), 1e-15);
     const double floor = 32 * eps * longest_;
     Tensor<double> block = orthonormal_columns(w, floor);
-    for (int round = 0; round < 2 && block.size(1) > 0; ++round) {
-      if (result_.dimension > 0) remove_basis(block, false);
-      block = orthonormal_columns(block, 0.5);  // what was new keeps its length of nearly 1
-    }
+    // Once more: short directions, made long, bring what was left of the basis in them with them.
+    if (result_.dimension > 0 && block.size(1) > 0) remove_basis(block, false);
+    if (block.size(1) > 0) block = orthonormal_columns(block, 0.5);  // new ones are nearly 1 long
     const Index k = std::min(block.size(1), capacity_ - result_.dimension);
     block_begin_ = result_.dimension;
     if (k == 0) return false;
