@@ -1,6 +1,7 @@
 // A benchmark as a servant: bench/peers/compare tells it when to run, in turns with other programs.
 #pragma once
 
+#include <cstdio>
 #include <functional>
 #include <iostream>
 #include <string>

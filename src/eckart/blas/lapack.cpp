@@ -4,6 +4,7 @@
 #include "eckart/core/errors.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -26,9 +27,22 @@ LapackInt lapack_int_of(Index size) {
 // LAPACK wants leading dimensions of at least 1, of empty matrices too.
 LapackInt leading(Index size) { return std::max(lapack_int_of(size), 1); }
 
+// Up to this size, OpenBLAS's threads cost more than they do: above all on a busy machine, where
+// they wait for each other.
+constexpr Index largest_on_one_thread = 512;
+
+// One call, whose largest size is `size`.
+void call(Index size, const std::function<void()>& routine) {
+  if (size <= largest_on_one_thread) {
+    with_own_threads(routine);
+  } else {
+    with_blas_threads(routine);
+  }
+}
+
 // Calls `routine(work, length)` twice: for the length it wants, then with that much.
 template <class T, class Routine>
-void with_work(const Routine& routine) {
+void with_work(Index size, const Routine& routine) {
   T wanted{};
   routine(&wanted, -1);
   // The length comes back as a float, which may be rounded down.
@@ -36,11 +50,11 @@ void with_work(const Routine& routine) {
       static_cast<double>(wanted) * (1 + static_cast<double>(std::numeric_limits<T>::epsilon()));
   const LapackInt length = std::max(lapack_int_of(static_cast<Index>(rounded_up) + 1), 1);
   std::vector<T> work(static_cast<std::size_t>(length));
-  with_blas_threads([&] { routine(work.data(), length); });
+  call(size, [&] { routine(work.data(), length); });
 }
 
 template <class T, class Routine>
-void with_work_and_integers(const Routine& routine) {
+void with_work_and_integers(Index size, const Routine& routine) {
   T wanted{};
   LapackInt n_integers = 0;
   routine(&wanted, -1, &n_integers, -1);
@@ -49,7 +63,7 @@ void with_work_and_integers(const Routine& routine) {
   const LapackInt length = std::max(lapack_int_of(static_cast<Index>(rounded_up) + 1), 1);
   std::vector<T> work(static_cast<std::size_t>(length));
   std::vector<LapackInt> integers(static_cast<std::size_t>(std::max(n_integers, 1)));
-  with_blas_threads([&] {
+  call(size, [&] {
     routine(work.data(), length, integers.data(), static_cast<LapackInt>(integers.size()));
   });
 }
@@ -74,7 +88,7 @@ template <class T>
 LapackInt getrf(Index m, Index n, T* a, Index lda, LapackInt* pivots) {
   const LapackInt rows = lapack_int_of(m), columns = lapack_int_of(n), ld = leading(lda);
   LapackInt info = 0;
-  with_blas_threads([&] { ECKART_LAPACK(T, getrf, &rows, &columns, a, &ld, pivots, &info); });
+  call(std::max({m, n}), [&] { ECKART_LAPACK(T, getrf, &rows, &columns, a, &ld, pivots, &info); });
   return info;
 }
 
@@ -85,8 +99,8 @@ void getrs(bool transposed, Index n, Index n_rhs, const T* lu, Index lda, const 
   const LapackInt size = lapack_int_of(n), rhs = lapack_int_of(n_rhs), ld = leading(lda),
                   ld_b = leading(ldb);
   LapackInt info = 0;
-  with_blas_threads(
-      [&] { ECKART_LAPACK(T, getrs, &trans, &size, &rhs, lu, &ld, pivots, b, &ld_b, &info); });
+  call(std::max({n, n_rhs}),
+       [&] { ECKART_LAPACK(T, getrs, &trans, &size, &rhs, lu, &ld, pivots, b, &ld_b, &info); });
 }
 
 template <class T>
@@ -97,7 +111,7 @@ T gecon(Index n, const T* lu, Index lda, T norm_1) {
   T reciprocal{};
   std::vector<T> work(static_cast<std::size_t>(4 * n + 1));
   std::vector<LapackInt> integers(static_cast<std::size_t>(n + 1));
-  with_blas_threads([&] {
+  call(n, [&] {
     ECKART_LAPACK(T, gecon, &norm, &size, lu, &ld, &norm_1, &reciprocal, work.data(),
                   integers.data(), &info);
   });
@@ -109,7 +123,7 @@ LapackInt potrf(bool lower, Index n, T* a, Index lda) {
   const char triangle = lower ? 'L' : 'U';
   const LapackInt size = lapack_int_of(n), ld = leading(lda);
   LapackInt info = 0;
-  with_blas_threads([&] { ECKART_LAPACK(T, potrf, &triangle, &size, a, &ld, &info); });
+  call(n, [&] { ECKART_LAPACK(T, potrf, &triangle, &size, a, &ld, &info); });
   return info;
 }
 
@@ -119,8 +133,8 @@ void potrs(bool lower, Index n, Index n_rhs, const T* factor, Index lda, T* b, I
   const LapackInt size = lapack_int_of(n), rhs = lapack_int_of(n_rhs), ld = leading(lda),
                   ld_b = leading(ldb);
   LapackInt info = 0;
-  with_blas_threads(
-      [&] { ECKART_LAPACK(T, potrs, &triangle, &size, &rhs, factor, &ld, b, &ld_b, &info); });
+  call(std::max({n, n_rhs}),
+       [&] { ECKART_LAPACK(T, potrs, &triangle, &size, &rhs, factor, &ld, b, &ld_b, &info); });
 }
 
 template <class T>
@@ -131,7 +145,7 @@ T pocon(bool lower, Index n, const T* factor, Index lda, T norm_1) {
   T reciprocal{};
   std::vector<T> work(static_cast<std::size_t>(3 * n + 1));
   std::vector<LapackInt> integers(static_cast<std::size_t>(n + 1));
-  with_blas_threads([&] {
+  call(n, [&] {
     ECKART_LAPACK(T, pocon, &triangle, &size, factor, &ld, &norm_1, &reciprocal, work.data(),
                   integers.data(), &info);
   });
@@ -146,7 +160,7 @@ LapackInt trtrs(bool lower, bool transposed, bool unit_diagonal, Index n, Index 
   const LapackInt size = lapack_int_of(n), rhs = lapack_int_of(n_rhs), ld = leading(ldt),
                   ld_b = leading(ldb);
   LapackInt info = 0;
-  with_blas_threads([&] {
+  call(std::max({n, n_rhs}), [&] {
     ECKART_LAPACK(T, trtrs, &triangle, &trans, &diagonal, &size, &rhs, t, &ld, b, &ld_b, &info);
   });
   return info;
@@ -159,7 +173,7 @@ void trsm_right(bool lower, bool transposed, Index m, Index n, const T* t, Index
   const CBLAS_TRANSPOSE trans = transposed ? CblasTrans : CblasNoTrans;
   const LapackInt rows = lapack_int_of(m), columns = lapack_int_of(n), ld = leading(ldt),
                   ld_b = leading(ldb);
-  with_blas_threads([&] {
+  call(std::max({m, n}), [&] {
     if constexpr (is_float<T>) {
       cblas_strsm(CblasColMajor, CblasRight, triangle, trans, CblasNonUnit, rows, columns, 1, t, ld,
                   b, ld_b);
@@ -174,7 +188,7 @@ template <class T>
 void geqrf(Index m, Index n, T* a, Index lda, T* tau) {
   const LapackInt rows = lapack_int_of(m), columns = lapack_int_of(n), ld = leading(lda);
   LapackInt info = 0;
-  with_work<T>([&](T* work, LapackInt length) {
+  with_work<T>(std::max({m, n}), [&](T* work, LapackInt length) {
     ECKART_LAPACK(T, geqrf, &rows, &columns, a, &ld, tau, work, &length, &info);
   });
 }
@@ -184,7 +198,7 @@ void geqp3(Index m, Index n, T* a, Index lda, LapackInt* pivots, T* tau) {
   const LapackInt rows = lapack_int_of(m), columns = lapack_int_of(n), ld = leading(lda);
   LapackInt info = 0;
   std::fill_n(pivots, n, 0);  // every column is free to move
-  with_work<T>([&](T* work, LapackInt length) {
+  with_work<T>(std::max({m, n}), [&](T* work, LapackInt length) {
     ECKART_LAPACK(T, geqp3, &rows, &columns, a, &ld, pivots, tau, work, &length, &info);
   });
 }
@@ -194,7 +208,7 @@ void orgqr(Index m, Index k, Index n_reflectors, T* a, Index lda, const T* tau) 
   const LapackInt rows = lapack_int_of(m), columns = lapack_int_of(k),
                   reflectors = lapack_int_of(n_reflectors), ld = leading(lda);
   LapackInt info = 0;
-  with_work<T>([&](T* work, LapackInt length) {
+  with_work<T>(std::max({m, k, n_reflectors}), [&](T* work, LapackInt length) {
     ECKART_LAPACK(T, orgqr, &rows, &columns, &reflectors, a, &ld, tau, work, &length, &info);
   });
 }
@@ -206,7 +220,7 @@ void ormqr(bool transposed, Index m, Index n, Index n_reflectors, const T* a, In
   const LapackInt rows = lapack_int_of(m), columns = lapack_int_of(n),
                   reflectors = lapack_int_of(n_reflectors), ld = leading(lda), ld_c = leading(ldc);
   LapackInt info = 0;
-  with_work<T>([&](T* work, LapackInt length) {
+  with_work<T>(std::max({m, n, n_reflectors}), [&](T* work, LapackInt length) {
     ECKART_LAPACK(T, ormqr, &side, &trans, &rows, &columns, &reflectors, a, &ld, tau, c, &ld_c,
                   work, &length, &info);
   });
@@ -219,7 +233,7 @@ LapackInt gesdd(Index m, Index n, T* a, Index lda, T* s, T* u, Index ldu, T* vt,
                   ld_u = leading(ldu), ld_vt = leading(ldvt);
   LapackInt info = 0;
   std::vector<LapackInt> integers(static_cast<std::size_t>(8 * std::min(m, n) + 1));
-  with_work<T>([&](T* work, LapackInt length) {
+  with_work<T>(std::max({m, n}), [&](T* work, LapackInt length) {
     ECKART_LAPACK(T, gesdd, &job, &rows, &columns, a, &ld, s, u, &ld_u, vt, &ld_vt, work, &length,
                   integers.data(), &info);
   });
@@ -232,7 +246,7 @@ LapackInt gesvd(Index m, Index n, T* a, Index lda, T* s, T* u, Index ldu, T* vt,
   const LapackInt rows = lapack_int_of(m), columns = lapack_int_of(n), ld = leading(lda),
                   ld_u = leading(ldu), ld_vt = leading(ldvt);
   LapackInt info = 0;
-  with_work<T>([&](T* work, LapackInt length) {
+  with_work<T>(std::max({m, n}), [&](T* work, LapackInt length) {
     ECKART_LAPACK(T, gesvd, &job, &job, &rows, &columns, a, &ld, s, u, &ld_u, vt, &ld_vt, work,
                   &length, &info);
   });
@@ -245,7 +259,7 @@ LapackInt syevd(Index n, T* a, Index lda, T* values) {
   const LapackInt size = lapack_int_of(n), ld = leading(lda);
   LapackInt info = 0;
   with_work_and_integers<T>(
-      [&](T* work, LapackInt length, LapackInt* integers, LapackInt n_integers) {
+      n, [&](T* work, LapackInt length, LapackInt* integers, LapackInt n_integers) {
         ECKART_LAPACK(T, syevd, &job, &triangle, &size, a, &ld, values, work, &length, integers,
                       &n_integers, &info);
       });
@@ -258,7 +272,7 @@ LapackInt syevd_values(Index n, T* a, Index lda, T* values) {
   const LapackInt size = lapack_int_of(n), ld = leading(lda);
   LapackInt info = 0;
   with_work_and_integers<T>(
-      [&](T* work, LapackInt length, LapackInt* integers, LapackInt n_integers) {
+      n, [&](T* work, LapackInt length, LapackInt* integers, LapackInt n_integers) {
         // Below this size, the band costs more than it saves.
         if (n < 256) {
           ECKART_LAPACK(T, syevd, &job, &triangle, &size, a, &ld, values, work, &length, integers,
@@ -281,7 +295,7 @@ LapackInt syevr(Index n, T* a, Index lda, Index first, Index last, T* values, T*
   std::vector<T> all_values(static_cast<std::size_t>(n));
   std::vector<LapackInt> support(static_cast<std::size_t>(2 * n + 1));
   with_work_and_integers<T>(
-      [&](T* work, LapackInt length, LapackInt* integers, LapackInt n_integers) {
+      n, [&](T* work, LapackInt length, LapackInt* integers, LapackInt n_integers) {
         ECKART_LAPACK(T, syevr, &job, &range, &triangle, &size, a, &ld, &unused, &unused, &from,
                       &to, &tolerance, &n_found, all_values.data(), v, &ld_v, support.data(), work,
                       &length, integers, &n_integers, &info);
@@ -295,8 +309,8 @@ LapackInt stevd(Index n, T* d, T* e, T* v, Index ldv) {
   const char job = v == nullptr ? 'N' : 'V';
   const LapackInt size = lapack_int_of(n), ld = leading(ldv);
   LapackInt info = 0;
-  with_work_and_integers<T>([&](T* work, LapackInt length, LapackInt* integers,
-                                LapackInt n_integers) {
+  with_work_and_integers<T>(n, [&](T* work, LapackInt length, LapackInt* integers,
+                                   LapackInt n_integers) {
     ECKART_LAPACK(T, stevd, &job, &size, d, e, v, &ld, work, &length, integers, &n_integers, &info);
   });
   return info;
@@ -309,7 +323,7 @@ Tridiagonal sytrd(Index n, double* a, Index lda) {
   const auto length = static_cast<std::size_t>(std::max<Index>(n, 1));
   Tridiagonal t{std::vector<double>(length), std::vector<double>(length),
                 std::vector<double>(length)};
-  with_work<double>([&](double* work, LapackInt n_work) {
+  with_work<double>(n, [&](double* work, LapackInt n_work) {
     LAPACK_dsytrd(&triangle, &size, a, &ld, t.diagonal.data(), t.beside.data(), t.tau.data(), work,
                   &n_work, &info);
   });
@@ -321,7 +335,8 @@ LapackInt sterf(const Tridiagonal& t, double* values) {
   LapackInt info = 0;
   std::copy(t.diagonal.begin(), t.diagonal.end(), values);
   std::vector<double> beside = t.beside;
-  with_blas_threads([&] { LAPACK_dsterf(&size, values, beside.data(), &info); });
+  call(static_cast<Index>(t.diagonal.size()),
+       [&] { LAPACK_dsterf(&size, values, beside.data(), &info); });
   return info;
 }
 
@@ -335,6 +350,7 @@ LapackInt stemr(const Tridiagonal& t, Index first, Index last, double* v, Index 
   std::vector<double> diagonal = t.diagonal, beside = t.beside, values(t.diagonal.size());
   std::vector<LapackInt> support(2 * static_cast<std::size_t>(n_columns));
   with_work_and_integers<double>(
+      static_cast<Index>(t.diagonal.size()),
       [&](double* work, LapackInt length, LapackInt* integers, LapackInt n_integers) {
         LAPACK_dstemr(&job, &range, &size, diagonal.data(), beside.data(), &unused, &unused, &from,
                       &to, &n_found, values.data(), v, &ld, &n_columns, support.data(),
@@ -348,7 +364,7 @@ void ormtr(const Tridiagonal& t, const double* a, Index lda, Index columns, doub
   const LapackInt size = lapack_int_of(static_cast<Index>(t.diagonal.size())), ld = leading(lda),
                   n_columns = lapack_int_of(columns), ld_c = leading(ldc);
   LapackInt info = 0;
-  with_work<double>([&](double* work, LapackInt length) {
+  with_work<double>(static_cast<Index>(t.diagonal.size()), [&](double* work, LapackInt length) {
     LAPACK_dormtr(&side, &triangle, &trans, &size, &n_columns, a, &ld, t.tau.data(), c, &ld_c, work,
                   &length, &info);
   });
@@ -359,7 +375,7 @@ LapackInt geev(Index n, T* a, Index lda, T* real, T* imaginary, T* v, Index ldv)
   const char left = 'N', right = v == nullptr ? 'N' : 'V';
   const LapackInt size = lapack_int_of(n), ld = leading(lda), ld_v = leading(ldv), one = 1;
   LapackInt info = 0;
-  with_work<T>([&](T* work, LapackInt length) {
+  with_work<T>(n, [&](T* work, LapackInt length) {
     ECKART_LAPACK(T, geev, &left, &right, &size, a, &ld, real, imaginary, nullptr, &one, v, &ld_v,
                   work, &length, &info);
   });

@@ -1,8 +1,8 @@
 // LAPACK's routines under their own names, for float and double. Matrices are column-major, as
 // LAPACK's are: a row-major matrix is the transpose of what is described here. Leading dimensions
-// are in elements. Work space is allocated inside; every call has OpenBLAS on all threads (see
-// threads.h). A size beyond 2^31 - 1 throws ArgumentError. What is returned is LAPACK's `info`: 0
-// or a positive number whose meaning stands at each routine.
+// are in elements. Work space is allocated inside. A call with a size above 512 has OpenBLAS on all
+// threads (see threads.h), others have one. A size beyond 2^31 - 1 throws ArgumentError. What is
+// returned is LAPACK's `info`: 0 or a positive number whose meaning stands at each routine.
 #pragma once
 
 #include "eckart/core/shape.h"

@@ -60,6 +60,27 @@ void set_norms(Spectrum& spectrum, Estimate spectral_norm) {
 
 template <class T>
 void set_exact(TensorView<const T> a, const SpectrumOptions& options, Spectrum& spectrum) {
+  SingularValues computed = singular_values(a);
+  spectrum.is_exact = true;
+  spectrum.method = "every entry is 0";
+  spectrum.values = Tensor<double>(Shape{n});
+  spectrum.top.assign(static_cast<std::size_t>(std::min(top, n)), Estimate{});
+  spectrum.spectral_norm = Estimate{};
+  spectrum.numerical_rank = Estimate{};
+}
+
+void set_norms(Spectrum& spectrum, Estimate spectral_norm) {
+  spectrum.spectral_norm = spectral_norm;
+  const auto stable_rank = [&](double sigma) {
+    return spectrum.frobenius_norm / sigma * (spectrum.frobenius_norm / sigma);
+  };
+  const double value = stable_rank(spectral_norm.value);
+  spectrum.stable_rank = {.value = value,
+                          .error = value - stable_rank(spectral_norm.value + spectral_norm.error)};
+}
+
+template <class T>
+void set_exact(TensorView<const T> a, const SpectrumOptions& options, Spectrum& spectrum) {
   SingularValues computed;
   // On one thread where that costs little: LAPACK's threads wait for each other longer than they
   // work, and on a busy machine much longer.
