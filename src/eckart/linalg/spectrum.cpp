@@ -1,6 +1,5 @@
 #include "eckart/linalg/spectrum.h"
 
-#include "eckart/blas/threads.h"
 #include "eckart/core/errors.h"
 #include "eckart/linalg/singular_values.h"
 #include "eckart/linalg/spectral_density.h"
@@ -18,7 +17,6 @@ using detail::FigureContext;
 
 // What the products of an estimate can't tell from 0, as a part of the largest singular value.
 constexpr double estimate_floor = 1e-3;
-constexpr Index largest_on_one_thread = 512;
 // Random vectors beside those for the wanted values: as in any subspace iteration, the last wanted
 // ones need company.
 constexpr Index spare_probes = 8;
@@ -61,34 +59,6 @@ void set_norms(Spectrum& spectrum, Estimate spectral_norm) {
 template <class T>
 void set_exact(TensorView<const T> a, const SpectrumOptions& options, Spectrum& spectrum) {
   SingularValues computed = singular_values(a);
-  spectrum.is_exact = true;
-  spectrum.method = "every entry is 0";
-  spectrum.values = Tensor<double>(Shape{n});
-  spectrum.top.assign(static_cast<std::size_t>(std::min(top, n)), Estimate{});
-  spectrum.spectral_norm = Estimate{};
-  spectrum.numerical_rank = Estimate{};
-}
-
-void set_norms(Spectrum& spectrum, Estimate spectral_norm) {
-  spectrum.spectral_norm = spectral_norm;
-  const auto stable_rank = [&](double sigma) {
-    return spectrum.frobenius_norm / sigma * (spectrum.frobenius_norm / sigma);
-  };
-  const double value = stable_rank(spectral_norm.value);
-  spectrum.stable_rank = {.value = value,
-                          .error = value - stable_rank(spectral_norm.value + spectral_norm.error)};
-}
-
-template <class T>
-void set_exact(TensorView<const T> a, const SpectrumOptions& options, Spectrum& spectrum) {
-  SingularValues computed;
-  // On one thread where that costs little: LAPACK's threads wait for each other longer than they
-  // work, and on a busy machine much longer.
-  if (std::min(a.size(0), a.size(1)) <= largest_on_one_thread) {
-    blas::with_own_threads([&] { computed = singular_values(a); });
-  } else {
-    computed = singular_values(a);
-  }
   spectrum.is_exact = true;
   spectrum.method = std::move(computed.method);
   spectrum.values = std::move(computed.values);
