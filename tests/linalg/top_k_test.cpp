@@ -253,17 +253,17 @@ TEST(TopK, ManyChunksAndThreadsGiveOneAnswer) {
 TEST(TopK, AZeroVectorHasTheCosineThatIsAskedFor) {
   const auto items = Tensor<double>::matrix({{0, 0}, {-1, 0}, {1, 0}});
   const auto query = Tensor<double>::matrix({{2, 0}});
-  const auto options = [](ZeroVectors zeros) {
+  const auto options = [](ZeroVector zeros) {
     return TopKOptions{.k = 3, .metric = Metric::cosine, .zero_vector = zeros};
   };
   EXPECT_EQ(
-      thrown_by<ArgumentError>([&] { top_k(query, items, options(ZeroVectors::error)); }),
+      thrown_by<ArgumentError>([&] { top_k(query, items, options(ZeroVector::error)); }),
       "top_k: row 0 of items is zero, but a cosine needs a direction\n"
       "  hint: zero_vector = zero counts it as similarity 0, zero_vector = nan ranks it last");
-  const TopK<double> zero = top_k(query, items, options(ZeroVectors::zero));
+  const TopK<double> zero = top_k(query, items, options(ZeroVector::zero));
   EXPECT_TRUE(has_elements(zero.indices.view(), {2, 0, 1}));
   EXPECT_TRUE(has_elements(zero.scores.view(), {1, 0, -1}));
-  const TopK<double> last = top_k(query, items, options(ZeroVectors::nan));
+  const TopK<double> last = top_k(query, items, options(ZeroVector::nan));
   EXPECT_TRUE(has_elements(last.indices.view(), {2, 1, 0}));
   EXPECT_TRUE(std::isnan(last.scores(0, 2)));
   EXPECT_EQ(thrown_by<ArgumentError>([&] {

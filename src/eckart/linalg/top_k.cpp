@@ -302,7 +302,7 @@ TopK<T> top_k(TensorView<const T> queries, TensorView<const T> items, const TopK
   if (exact.saw_no_number() && options.nan == NanScores::error) {
     check_finite("top_k", "items", items);
   }
-  if (exact.saw_zero() && options.zero_vector == ZeroVectors::error) {
+  if (exact.saw_zero() && options.zero_vector == ZeroVector::error) {
     throw_zero("queries", queries);
     throw_zero("items", items);
   }

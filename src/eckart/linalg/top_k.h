@@ -3,6 +3,7 @@
 
 #include "eckart/core/tensor.h"
 #include "eckart/core/tensor_view.h"
+#include "eckart/linalg/vectors.h"
 
 namespace eckart {
 
@@ -11,13 +12,6 @@ enum class Metric {
   dot,     // score: the dot product; larger is nearer
   cosine,  // score: the dot product over both lengths; larger is nearer
   l2,      // score: the Euclidean distance; smaller is nearer
-};
-
-/// What becomes of a vector of length 0 under Metric::cosine, which has no direction.
-enum class ZeroVectors {
-  error,  // throws ArgumentError
-  zero,   // its similarity is 0
-  nan     // its similarity is NaN, and NaN stands behind every number
 };
 
 /// What becomes of NaN and infinity in queries or items.
@@ -29,7 +23,7 @@ enum class NanScores {
 struct TopKOptions {
   Index k = 10;  // 1 to the number of items
   Metric metric = Metric::dot;
-  ZeroVectors zero_vector = ZeroVectors::error;
+  ZeroVector zero_vector = ZeroVector::error;
   NanScores nan = NanScores::error;
 };
 

@@ -63,7 +63,7 @@ double ExactScore<T>::cosine(Index query, Index item) const {
   if (scale_q == 0 || scale_x == 0) {
     if (of_q != of_q || of_x != of_x) return std::numeric_limits<double>::quiet_NaN();
     saw_zero_ = true;
-    return options_.zero_vector == ZeroVectors::zero ? 0.0
+    return options_.zero_vector == ZeroVector::zero ? 0.0
                                                      : std::numeric_limits<double>::quiet_NaN();
   }
   const auto scaled = [](double a, double b) {
