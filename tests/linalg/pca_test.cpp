@@ -26,7 +26,7 @@ using testing::worked_examples;
 using testing::WorkedExample;
 
 constexpr double eps = std::numeric_limits<double>::epsilon();
-constexpr double float_eps = std::numeric_limits<float>::epsilon();
+constexpr double float_eps = static_cast<double>(std::numeric_limits<float>::epsilon());
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
