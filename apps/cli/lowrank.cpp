@@ -1,8 +1,10 @@
 // eckart lowrank: the best approximation of a matrix by one of low rank.
+#include "eckart/io/findings.h"
 #include "eckart/linalg/low_rank.h"
 #include "eckart/linalg/matmul.h"
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "array_input.h"
@@ -10,6 +12,7 @@
 #include "commands.h"
 #include "console.h"
 #include "json_output.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -60,9 +63,23 @@ void run(const LowRankCommand& command, const ArrayInput& input, bool json) {
               {"converged", found.converged}});
 }
 
+CLI::Validator above_0_below_1() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double share = 0;
+        const bool is_one = CLI::detail::lexical_cast(text, share) && share > 0 && share < 1;
+        return is_one ? std::string() : "'" + text + "' must be a number above 0 and below 1";
+      },
+      "");
+}
+
 int run_lowrank(const LowRankCommand& command, const CommonOptions& common) {
+  std::set<std::string> paths;
   for (const std::string* path : {&command.output, &command.b_output, &command.a_output}) {
     check_output(*path, "lowrank");
+    if (!path->empty() && !paths.insert(*path).second) {
+      throw_usage_error("two results can't be written to one file: " + printable_path(*path));
+    }
   }
   const ArrayInput input = open_array(command.a, "lowrank");
   input.is_double ? run<double>(command, input, common.json)
@@ -85,16 +102,18 @@ void add_lowrank(CommandLine& line) {
   app->add_option("a", command->a, "A matrix: " + std::string(array_help))
       ->required()
       ->type_name("A");
-  CLI::Option* const rank =
-      app->add_option("--rank", command->options.rank, "Keep this rank")->type_name("R");
+  CLI::Option* const rank = add_number(
+      *app, {.name = "--rank", .effect = "Keep this rank", .value = "R"}, command->options.rank);
   CLI::Option* const energy =
       app->add_option("--energy", command->options.energy,
                       "Keep the smallest rank with this share of the squared norm: 0.9")
-          ->type_name("SHARE");
+          ->type_name("SHARE")
+          ->check(above_0_below_1());
   CLI::Option* const error =
       app->add_option("--error", command->options.relative_error,
                       "Keep the smallest rank whose error is at most this share of the norm: 0.1")
-          ->type_name("E");
+          ->type_name("E")
+          ->check(above_0_below_1());
   rank->excludes(energy)->excludes(error);
   energy->excludes(error);
   app->add_option("--tolerance", command->options.tolerance,

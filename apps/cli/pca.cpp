@@ -4,13 +4,14 @@
 #include "eckart/core/errors.h"
 #include "eckart/io/atomic_file.h"
 #include "eckart/io/findings.h"
+#include "eckart/io/mapped_file.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -207,16 +208,15 @@ PlotPoints points_of(const PlotCommand& command) {
   return {leading_scores(model, x), model.explained_variance_ratio};
 }
 
+// Refuses what is no regular file: a pipe would be waited for.
 std::vector<std::string> lines_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  const MappedFile file = open_mapped(path);
+  const std::string text(reinterpret_cast<const char*>(file.bytes().data()), file.size());
   std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) {
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     lines.push_back(std::move(line));
-  }
-  if (lines.empty() && !file.is_open()) {
-    throw_file_error(path, "pca plot: " + printable_path(path) + " can't be opened",
-                     "--labels takes a text file with one label a line");
   }
   return lines;
 }

@@ -39,12 +39,16 @@ class Lowrank(CommandTest):
         for arguments, said in (
             (["[[2,1],[1,2]]", "--rank", "3"], "low_rank: a is 2x2 and rank is 3, but it must be from 1 to 2"),
             (["[[2,1],[1,2]]"], "low_rank: nothing says how much to keep"),
-            (["[[2,1],[1,2]]", "--energy", "1.5"], "low_rank: energy is 1.5, but it must be above 0 and below 1"),
         ):
             result = self.run_eckart("lowrank", *arguments)
             self.assertEqual(result.returncode, 1, arguments)
             self.assertIn(said, result.stderr)
             self.assertEqual(result.stdout, "")
+        for arguments in (["--energy", "1.5"], ["--energy", "0"], ["--error", "0"], ["--rank", "0"], ["--rank", "x"],
+                          ["--rank", "1", "--b", "q.npy", "--a", "q.npy"]):
+            result = self.run_eckart("lowrank", "[[2,1],[1,2]]", *arguments)
+            self.assertEqual(result.returncode, 2, arguments)
+            self.assertIn(arguments[-1], result.stderr)
         both = self.run_eckart("lowrank", "[[2,1],[1,2]]", "--rank", "1", "--energy", "0.5")
         self.assertEqual(both.returncode, 2)
 

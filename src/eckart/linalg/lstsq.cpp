@@ -131,6 +131,7 @@ LeastSquares<T> lstsq(TensorView<const T> a, TensorView<const T> b, const RankOp
   Answer<T> answer = a.size(0) >= a.size(1) && a.size(1) > 0 && sides.size(1) > 0
                          ? by_qr(a, sides, options)
                          : by_svd(a, sides, options);
+  check_answer<T>("lstsq", b.shape(), answer.x.view());
   const T norm = residual_norm<T>(a, answer.x.view(), sides);
   return {std::move(answer.x).reshaped(answer_shape(a.shape(), b.shape())), norm, answer.rank,
           answer.condition_number, answer.method};

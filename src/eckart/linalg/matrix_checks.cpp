@@ -125,6 +125,16 @@ void check_factorable(std::string_view operation, TensorView<const T> a,
   check_finite(operation, "a", a);
 }
 
+template <class T>
+void check_answer(std::string_view operation, const Shape& b, TensorView<const T> x) {
+  bool finite = true;
+  for_each_element([&](const T& element) { finite = finite && std::isfinite(element); }, x);
+  if (finite) return;
+  throw_argument_error(std::string(operation) + ": b is " + to_string(b) +
+                           ", but the answer exceeds the range of its numbers",
+                       sizeof(T) == 4 ? "double has a range of 1e308" : "");
+}
+
 Shape shape_with_names(std::vector<Index> sizes, std::vector<std::string> names) {
   for (std::size_t i = 1; i < names.size(); ++i) {
     const auto here = names.begin() + static_cast<std::ptrdiff_t>(i);
@@ -148,5 +158,8 @@ template void check_symmetric(std::string_view, std::string_view, TensorView<con
                               const std::string&);
 template void check_factorable(std::string_view, TensorView<const float>, const std::string&);
 template void check_factorable(std::string_view, TensorView<const double>, const std::string&);
+
+template void check_answer(std::string_view, const Shape&, TensorView<const float>);
+template void check_answer(std::string_view, const Shape&, TensorView<const double>);
 
 }  // namespace eckart

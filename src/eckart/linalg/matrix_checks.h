@@ -44,6 +44,10 @@ template <class T>
 void check_factorable(std::string_view operation, TensorView<const T> a,
                       const std::string& too_large_hint = {});
 
+/// Throws ArgumentError when an answer x to the right-hand side b is not finite: it overflowed.
+template <class T>
+void check_answer(std::string_view operation, const Shape& b, TensorView<const T> x);
+
 /// A shape whose axes have these names, each kept where it stands first, or none.
 Shape shape_with_names(std::vector<Index> sizes, std::vector<std::string> names);
 

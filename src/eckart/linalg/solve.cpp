@@ -24,16 +24,6 @@ const SingularText solve_text{
     "a x = b has one answer for every b only when no row depends on others",
     "lstsq gives the closest answer, classify_system says whether there is an exact one"};
 
-template <class T>
-void check_overflow(TensorView<const T> b, const Tensor<T>& x) {
-  bool finite = true;
-  for_each_element([&](const T& element) { finite = finite && std::isfinite(element); }, x.view());
-  if (finite) return;
-  throw_argument_error(
-      "solve: b is " + to_string(b.shape()) + ", but the answer exceeds the range of its numbers",
-      sizeof(T) == 4 ? "double has a range of 1e308" : "");
-}
-
 // Powers of two that bring the diagonal of a positive definite matrix, scaled from both sides, near
 // 1: rows in different units do not make it near singular.
 template <class T>
@@ -154,7 +144,7 @@ Tensor<T> solve(TensorView<const T> a, TensorView<const T> b, const SolveOptions
       solve_triangular(a, false, x);
       break;
   }
-  check_overflow(b, x);
+  check_answer<T>("solve", b.shape(), x.view());
   return transposed_copy<T>(x.view()).reshaped(answer_shape(a.shape(), b.shape()));
 }
 

@@ -24,11 +24,12 @@ double effective_rank(TensorView<const double> values) {
 // How many values hold the share of the sum of squares, the last one in part: a figure that moves
 // with the values, unlike the whole number above it. A share that is met up to rounding is met: of n
 // equal values, n / 2 hold half.
-double energy_rank(TensorView<const double> values, double energy) {
+// Squares are of values times `unit`, near 1, so that none overflows.
+double energy_rank(TensorView<const double> values, double unit, double energy) {
   const double wanted = energy * (1 - 1e-12);
   double sum = 0;
   for (Index i = 0; i < values.count(); ++i) {
-    const double square = values(i) * values(i);
+    const double square = values(i) * unit * values(i) * unit;
     if (sum + square >= wanted) return static_cast<double>(i) + (wanted - sum) / square;
     sum += square;
   }
@@ -39,6 +40,19 @@ double energy_rank(TensorView<const double> values, double energy) {
 std::optional<PowerLaw> law_of(TensorView<const double> values, const PowerLawOptions& options) {
   if (values.count() < least_law_values) return std::nullopt;
   return power_law(values, options);
+}
+
+// What lies below is rounding, which follows no law of the matrix.
+double resolved_above(const FigureContext& context) {
+  return std::max(context.floor, context.rank_tolerance);
+}
+
+// The noise is read off the median: there is none where that is rounding.
+std::optional<MarchenkoPastur> bulk_of(TensorView<const double> values,
+                                       const FigureContext& context) {
+  const Index n = values.count();
+  if (n == 0 || !(values(n / 2) > context.rank_tolerance)) return std::nullopt;
+  return marchenko_pastur(context.shape, values);
 }
 
 std::vector<double> bins_of(TensorView<const double> values, double largest) {
@@ -59,14 +73,17 @@ std::vector<double> figures_of(TensorView<const double> values, const FigureCont
   double rank = 0;
   for (Index i = 0; i < values.count(); ++i) rank += values(i) > context.rank_tolerance ? 1 : 0;
   figures.push_back(rank);
-  double energy = context.energy;
-  if (energy == 0) {
-    for (Index i = values.count() - 1; i >= 0; --i) energy += values(i) * values(i);
+  const double unit = context.spectral_norm > 0 ? 1 / context.spectral_norm : 1;
+  double energy = context.energy * unit * unit;
+  if (context.energy == 0) {
+    for (Index i = values.count() - 1; i >= 0; --i) energy += values(i) * unit * values(i) * unit;
   }
-  for (const double share : energy_shares) figures.push_back(energy_rank(values, share * energy));
-  const auto law = law_of(values, {.floor = context.floor});
+  for (const double share : energy_shares) {
+    figures.push_back(energy_rank(values, unit, share * energy));
+  }
+  const auto law = law_of(values, {.floor = resolved_above(context)});
   figures.push_back(law ? law->alpha : 0);
-  const auto bulk = marchenko_pastur(context.shape, values);
+  const auto bulk = bulk_of(values, context);
   figures.push_back(bulk ? bulk->noise : 0);
   figures.push_back(bulk ? static_cast<double>(bulk->n_above) : 0);
   figures.push_back(bulk ? static_cast<double>(bulk->n_spikes) : 0);
@@ -85,9 +102,9 @@ void set_figures(const std::vector<Estimate>& figures, const FigureContext& cont
     rank = *next++;
     rank.value = std::ceil(rank.value);
   }
-  spectrum.power_law =
-      power_law(spectrum.values,
-                {.floor = context.floor, .bootstrap = context.bootstrap, .seed = context.seed});
+  spectrum.power_law = power_law(
+      spectrum.values,
+      {.floor = resolved_above(context), .bootstrap = context.bootstrap, .seed = context.seed});
   const double alpha_error = (next++)->error;
   // Where the tail begins may jump: the fit's own error stands for that. Single values, such as xmin
   // and the median, are off by more than sums, whose parts make up for each other: twice as much in
@@ -95,7 +112,7 @@ void set_figures(const std::vector<Estimate>& figures, const FigureContext& cont
   if (alpha_error > 0 && spectrum.power_law) {
     spectrum.alpha_error = 2 * (alpha_error + spectrum.power_law->standard_error);
   }
-  spectrum.marchenko_pastur = marchenko_pastur(context.shape, spectrum.values);
+  spectrum.marchenko_pastur = bulk_of(spectrum.values, context);
   spectrum.noise_error = 2 * (next++)->error;
   const double above = (next++)->error, spikes = (next++)->error;
   spectrum.n_above_error = std::max(above, spikes);
