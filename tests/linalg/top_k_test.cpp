@@ -62,7 +62,8 @@ TopK<T> reference(const Tensor<T>& queries, const Tensor<T>& items, Index k, Met
     for (Index i = 0; i < items.size(0); ++i) {
       long double dot = 0, of_q = 0, of_x = 0, square = 0;
       for (Index j = 0; j < items.size(1); ++j) {
-        const long double a = queries(q, j), b = items(i, j);
+        const auto a = static_cast<long double>(queries(q, j));
+        const auto b = static_cast<long double>(items(i, j));
         dot += a * b;
         of_q += a * a;
         of_x += b * b;
@@ -90,7 +91,7 @@ void expect_right(const Tensor<T>& queries, const Tensor<T>& items, Index k, Met
   const TopK<T> expected = reference(queries, items, k, metric);
   EXPECT_TRUE(is_near(found.indices, expected.indices));
   // Scores are those of double, whose rounding is relative to the terms, rounded to T.
-  const double unit = std::numeric_limits<T>::epsilon();
+  const auto unit = static_cast<double>(std::numeric_limits<T>::epsilon());
   EXPECT_TRUE(is_near(found.scores, expected.scores, {1e-12, unit}));
 }
 

@@ -64,7 +64,7 @@ double ExactScore<T>::cosine(Index query, Index item) const {
     if (of_q != of_q || of_x != of_x) return std::numeric_limits<double>::quiet_NaN();
     saw_zero_ = true;
     return options_.zero_vector == ZeroVector::zero ? 0.0
-                                                     : std::numeric_limits<double>::quiet_NaN();
+                                                    : std::numeric_limits<double>::quiet_NaN();
   }
   const auto scaled = [](double a, double b) {
     return [a, b](double x_i, double y_i) { return x_i / a * (y_i / b); };
