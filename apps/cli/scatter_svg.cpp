@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "console.h"
+#include "markup.h"
 #include <fmt/format.h>
 
 namespace eckart::cli {
@@ -51,30 +52,6 @@ text { fill: #1d2430; } .dim { fill: #5b6472; } .back { fill: #ffffff; }
 }
 </style>
 )";
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        // Control characters are not allowed in XML at all.
-        result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return result;
-}
-
 // At most so many bytes, not cut inside a character of UTF-8.
 std::string cut(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;

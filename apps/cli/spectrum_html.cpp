@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "console.h"
+#include "markup.h"
 #include "spectrum_page.h"
 #include "spectrum_report.h"
 #include "spectrum_svg.h"
@@ -16,30 +17,6 @@
 
 namespace eckart::cli {
 namespace {
-
-// Names come from files that anyone may have written.
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += letter;
-    }
-  }
-  return result;
-}
 
 std::string name_of(const MatrixSpectrum& one) { return escaped(printable(one.matrix.name)); }
 

@@ -1,29 +1,14 @@
 #include "usage.h"
 
+#include "eckart/core/edit_distance.h"
+
 #include <algorithm>
-#include <numeric>
 #include <string_view>
-#include <utility>
 
 #include <CLI/CLI.hpp>
 
 namespace eckart::cli {
 namespace {
-
-// The least number of inserted, dropped and replaced bytes from `a` to `b`.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row[b.size()];
-}
 
 // `; did you mean count?`, or nothing where no name is close.
 std::string suggestion(std::string_view wanted, const std::vector<std::string>& names) {

@@ -3,6 +3,7 @@
 
 // IWYU pragma: begin_exports
 #include "eckart/core/broadcast.h"
+#include "eckart/core/edit_distance.h"
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
 #include "eckart/core/random.h"

@@ -1,26 +1,19 @@
 #include "eckart/blas/gemm.h"
 
 #include "eckart/core/parallel.h"
-#include "eckart/core/random.h"
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <span>
 
 #include "tests/matchers.h"
+#include "tests/random_tensor.h"
 #include <gtest/gtest.h>
 
 namespace eckart::blas {
 namespace {
 
-template <class T>
-Tensor<T> random_matrix(Index rows, Index columns, std::uint64_t seed) {
-  Tensor<T> matrix = Tensor<T>::uninitialized({rows, columns});
-  RandomStream(seed).fill_normal(
-      std::span<T>(matrix.data(), static_cast<std::size_t>(matrix.count())));
-  return matrix;
-}
+using testing::random_matrix;
 
 // alpha a b + beta c, one sum after the other in double, and with absolute values, to which the
 // rounding of any order of sums is relative.

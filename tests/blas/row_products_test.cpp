@@ -1,26 +1,19 @@
 #include "eckart/blas/row_products.h"
 
 #include "eckart/blas/threads.h"
-#include "eckart/core/random.h"
 #include "eckart/core/tensor.h"
 
 #include <cmath>
 #include <limits>
-#include <span>
 #include <string>
 
+#include "tests/random_tensor.h"
 #include <gtest/gtest.h>
 
 namespace eckart::blas {
 namespace {
 
-template <class T>
-Tensor<T> random_matrix(Index rows, Index columns, std::uint64_t seed) {
-  Tensor<T> matrix = Tensor<T>::uninitialized({rows, columns});
-  RandomStream(seed).fill_normal(
-      std::span<T>(matrix.data(), static_cast<std::size_t>(matrix.count())));
-  return matrix;
-}
+using testing::random_matrix;
 
 // |error| <= (k + 2) u sum |terms| for any order of sums (Higham, Accuracy and Stability, 3.1).
 template <class T>

@@ -2,16 +2,16 @@
 #pragma once
 
 #include "eckart/blas/gemm.h"
-#include "eckart/core/random.h"
 #include "eckart/core/tensor.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tests/random_tensor.h"
 
 namespace eckart::testing {
 
@@ -60,14 +60,6 @@ double departure(const Tensor<T>& q) {
 template <class T>
 double eps() {
   return static_cast<double>(std::numeric_limits<T>::epsilon());
-}
-
-/// Standard normal elements.
-template <class T>
-Tensor<T> random_matrix(Index m, Index n, std::uint64_t seed = 1) {
-  Tensor<T> a({m, n});
-  RandomStream(seed).fill_normal(std::span<T>(a.data(), static_cast<std::size_t>(a.count())));
-  return a;
 }
 
 template <class T>

@@ -2,31 +2,24 @@
 
 #include "eckart/blas/gemm.h"
 #include "eckart/core/parallel.h"
-#include "eckart/core/random.h"
 #include "eckart/linalg/singular_values.h"
 
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "tests/linalg/worked_examples.h"
 #include "tests/matchers.h"
+#include "tests/random_tensor.h"
 #include <gtest/gtest.h>
 
 namespace eckart {
 namespace {
 
-template <class T>
-Tensor<T> random_matrix(Index rows, Index columns, std::uint64_t seed) {
-  Tensor<T> matrix = Tensor<T>::uninitialized({rows, columns});
-  RandomStream(seed).fill_normal(
-      std::span<T>(matrix.data(), static_cast<std::size_t>(matrix.count())));
-  return matrix;
-}
+using testing::random_matrix;
 
 // Orthogonal columns with known directions: those of the cosine transform.
 double cosine(Index n, Index i, Index j) {

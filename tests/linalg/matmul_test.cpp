@@ -2,14 +2,13 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
-#include "eckart/core/random.h"
 
 #include <cmath>
 #include <limits>
-#include <span>
 
 #include "tests/linalg/worked_examples.h"
 #include "tests/matchers.h"
+#include "tests/random_tensor.h"
 #include "tests/thrown.h"
 #include <gtest/gtest.h>
 
@@ -18,16 +17,10 @@ namespace {
 
 using testing::has_elements;
 using testing::is_near;
+using testing::random_tensor;
 using testing::tensor_of;
 using testing::thrown_by;
 using testing::worked_examples;
-
-template <class T>
-Tensor<T> normals(const Shape& shape, std::uint64_t seed) {
-  Tensor<T> x(shape);
-  RandomStream(seed).fill_normal(std::span<T>(x.data(), static_cast<std::size_t>(x.count())));
-  return x;
-}
 
 // The product of two matrices by its definition, in double.
 template <class T>
@@ -119,8 +112,8 @@ TEST(Matmul, OfEveryShapeIsItsDefinition) {
                                                   {1, 300, 1},  {17, 1, 19}, {33, 65, 31},
                                                   {3, 5000, 3}, {70, 80, 90}};
   for (const auto& size : shapes) {
-    const Tensor<float> a = normals<float>({size[0], size[1]}, 1);
-    const Tensor<float> b = normals<float>({size[1], size[2]}, 2);
+    const Tensor<float> a = random_tensor<float>({size[0], size[1]}, 1);
+    const Tensor<float> b = random_tensor<float>({size[1], size[2]}, 2);
     const Tensor<double> expected = by_definition(a.view(), b.view());
     // k partial sums of about sqrt(k), each rounded by 2^-24 of itself at random, are off by k 2^-24;
     // four times that, and the rounding of one product of up to 16.
@@ -134,8 +127,8 @@ TEST(Matmul, OfEveryShapeIsItsDefinition) {
 }
 
 TEST(Matmul, OfSlicedViews) {
-  const Tensor<double> a = normals<double>({20, 30}, 1);
-  const Tensor<double> b = normals<double>({40, 18}, 2);
+  const Tensor<double> a = random_tensor<double>({20, 30}, 1);
+  const Tensor<double> b = random_tensor<double>({40, 18}, 2);
   const auto left = a.view().slice(0, {.begin = 1, .step = 3}).slice(1, {.step = 3});
   const auto right = b.view().slice(0, {.begin = 5, .end = 35, .step = 3}).slice(1, {.begin = 2});
   EXPECT_TRUE(is_near(matmul(left, right), by_definition(left, right), {.absolute = 1e-13}));
@@ -167,8 +160,9 @@ TEST(Matmul, OfVectorsIsARowOrAColumn) {
 }
 
 TEST(Matmul, OfBatchesBroadcastsTheLeadingAxes) {
-  const Tensor<double> a = normals<double>({2, 3, 4, 5}, 1).named({"batch", "head", "token", "d"});
-  const Tensor<double> b = normals<double>({3, 5, 6}, 2);
+  const Tensor<double> a =
+      random_tensor<double>({2, 3, 4, 5}, 1).named({"batch", "head", "token", "d"});
+  const Tensor<double> b = random_tensor<double>({3, 5, 6}, 2);
   const Tensor<double> c = matmul(a, b);
   EXPECT_EQ(c.shape(), Shape({2, 3, 4, 6}, {"batch", "head", "token", ""}));
   for (Index i = 0; i < 2; ++i) {
@@ -180,16 +174,17 @@ TEST(Matmul, OfBatchesBroadcastsTheLeadingAxes) {
     }
   }
   // One matrix for all, in order and not.
-  const Tensor<double> w = normals<double>({5, 7}, 3);
+  const Tensor<double> w = random_tensor<double>({5, 7}, 3);
   const Tensor<double> all = matmul(a, w);
   EXPECT_TRUE(is_near(matmul(a.view().permute({1, 0, 2, 3}), w).view(),
                       all.view().permute({1, 0, 2, 3}), {.absolute = 1e-13}));
   EXPECT_TRUE(is_near(all.view().select(0, 1).select(0, 2),
                       by_definition(a.view().select(0, 1).select(0, 2), w.view()).view(),
                       {.absolute = 1e-13}));
-  EXPECT_EQ(matmul(a, normals<double>({5}, 4)).shape(),
+  EXPECT_EQ(matmul(a, random_tensor<double>({5}, 4)).shape(),
             Shape({2, 3, 4}, {"batch", "head", "token"}));
-  EXPECT_EQ(matmul(normals<double>({4}, 4), a).shape(), Shape({2, 3, 5}, {"batch", "head", "d"}));
+  EXPECT_EQ(matmul(random_tensor<double>({4}, 4), a).shape(),
+            Shape({2, 3, 5}, {"batch", "head", "d"}));
 }
 
 TEST(Matmul, OfBatchesThatDontFitSaysSo) {
@@ -213,9 +208,9 @@ TEST(Matmul, CarriesNanAndInfinity) {
 }
 
 TEST(Matmul, GivesTheSameBitsForEveryNumberOfThreads) {
-  const Tensor<float> a = normals<float>({90, 200}, 1);
-  const Tensor<float> b = normals<float>({200, 110}, 2);
-  const Tensor<float> batch = normals<float>({30, 20, 30}, 3);
+  const Tensor<float> a = random_tensor<float>({90, 200}, 1);
+  const Tensor<float> b = random_tensor<float>({200, 110}, 2);
+  const Tensor<float> batch = random_tensor<float>({30, 20, 30}, 3);
   set_thread_count(1);
   const Tensor<float> one = matmul(a, b);
   const Tensor<float> many = matmul(batch, batch.view().transpose());
@@ -269,8 +264,8 @@ TEST(Outer, IsTheTableOfProducts) {
 }
 
 TEST(Contract, SumsOverAxesThatShareAName) {
-  const Tensor<double> x = normals<double>({3, 2, 4}, 1).named({"token", "head", "d_head"});
-  const Tensor<double> w = normals<double>({2, 4, 5}, 2).named({"head", "d_head", "d_model"});
+  const Tensor<double> x = random_tensor<double>({3, 2, 4}, 1).named({"token", "head", "d_head"});
+  const Tensor<double> w = random_tensor<double>({2, 4, 5}, 2).named({"head", "d_head", "d_model"});
   const Tensor<double> y = contract(x, w);
   ASSERT_EQ(y.shape(), Shape({3, 5}, {"token", "d_model"}));
   EXPECT_TRUE(is_near(y.view(),
@@ -282,8 +277,8 @@ TEST(Contract, SumsOverAxesThatShareAName) {
 }
 
 TEST(Contract, KeepsSharedAxesOnRequest) {
-  const Tensor<double> q = normals<double>({3, 2, 4}, 1).named({"token", "head", "d_head"});
-  const Tensor<double> k = normals<double>({5, 2, 4}, 2).named({"key", "head", "d_head"});
+  const Tensor<double> q = random_tensor<double>({3, 2, 4}, 1).named({"token", "head", "d_head"});
+  const Tensor<double> k = random_tensor<double>({5, 2, 4}, 2).named({"key", "head", "d_head"});
   const Tensor<double> scores = contract(q, k, {.keep = {"head"}});
   ASSERT_EQ(scores.shape(), Shape({3, 2, 5}, {"token", "head", "key"}));
   for (Index head = 0; head < 2; ++head) {

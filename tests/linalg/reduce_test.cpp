@@ -2,13 +2,12 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
-#include "eckart/core/random.h"
 
 #include <cmath>
 #include <limits>
-#include <span>
 
 #include "tests/matchers.h"
+#include "tests/random_tensor.h"
 #include "tests/thrown.h"
 #include <gtest/gtest.h>
 
@@ -17,6 +16,7 @@ namespace {
 
 using testing::has_elements;
 using testing::is_near;
+using testing::random_tensor;
 using testing::thrown_by;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -24,14 +24,6 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 Tensor<double> counting(const Shape& shape) {
   Tensor<double> tensor(shape);
   for (Index i = 0; i < tensor.count(); ++i) tensor.data()[i] = static_cast<double>(i);
-  return tensor;
-}
-
-template <class T>
-Tensor<T> normals(const Shape& shape) {
-  Tensor<T> tensor(shape);
-  RandomStream(7).fill_normal(
-      std::span<T>(tensor.data(), static_cast<std::size_t>(tensor.count())));
   return tensor;
 }
 
@@ -48,7 +40,7 @@ TEST(Reduce, SumsOverAxesByPlaceAndByName) {
 
 TEST(Reduce, OfEveryChoiceOfAxesIsWhatALoopGives) {
   // Long enough for several blocks and pieces, with sizes that divide nothing.
-  const Tensor<double> base = normals<double>({7, 131, 9, 11});
+  const Tensor<double> base = random_tensor<double>({7, 131, 9, 11}, 7);
   const TensorView<const double> turned = base.view().permute({2, 0, 3, 1});
   for (const TensorView<const double>& x : {base.view(), turned}) {
     for (unsigned chosen = 1; chosen < 16; ++chosen) {
@@ -200,8 +192,8 @@ TEST(Reduce, RefusesAxesThatAreNotThere) {
 }
 
 TEST(Reduce, GivesTheSameBitsForEveryNumberOfThreads) {
-  const Tensor<float> x = normals<float>({300'000});
-  const Tensor<float> wide = normals<float>({1000, 300});
+  const Tensor<float> x = random_tensor<float>({300'000}, 7);
+  const Tensor<float> wide = random_tensor<float>({1000, 300}, 7);
   set_thread_count(1);
   const float one = *sum(x).data();
   const Tensor<float> columns = variance(wide, {.axes = {0}});

@@ -2,16 +2,15 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
-#include "eckart/core/random.h"
 #include "eckart/linalg/elementwise.h"
 #include "eckart/linalg/norms.h"
 
 #include <cmath>
 #include <limits>
-#include <span>
 
 #include "tests/linalg/worked_examples.h"
 #include "tests/matchers.h"
+#include "tests/random_tensor.h"
 #include "tests/thrown.h"
 #include <gtest/gtest.h>
 
@@ -20,16 +19,10 @@ namespace {
 
 using testing::has_elements;
 using testing::is_near;
+using testing::random_tensor;
 using testing::tensor_of;
 using testing::thrown_by;
 using testing::worked_examples;
-
-template <class T>
-Tensor<T> normals(Index n, std::uint64_t seed) {
-  Tensor<T> x({n});
-  RandomStream(seed).fill_normal(std::span<T>(x.data(), static_cast<std::size_t>(n)));
-  return x;
-}
 
 TEST(Dot, OfTheWorkedExamples) {
   for (const auto& example : worked_examples("dot")) {
@@ -42,8 +35,8 @@ TEST(Dot, OfTheWorkedExamples) {
 TEST(Dot, OfEveryLengthAndStrideIsWhatALoopGives) {
   // Lengths around every vector width, block and piece.
   for (const Index n : {0, 1, 2, 3, 7, 8, 9, 31, 32, 33, 255, 4095, 4096, 4097, 65'535, 65'537}) {
-    const Tensor<float> u = normals<float>(2 * n, 1);
-    const Tensor<float> v = normals<float>(3 * n, 2);
+    const Tensor<float> u = random_tensor<float>({2 * n}, 1);
+    const Tensor<float> v = random_tensor<float>({3 * n}, 2);
     for (const Index step : {1, 2}) {
       const auto a = u.view().slice(0, {.end = n * step, .step = step});
       const auto b = v.view().slice(0, {.begin = n, .end = 2 * n});
@@ -68,8 +61,8 @@ TEST(Dot, OfFloatsIsExactWhereFloatWouldLoseEverything) {
 }
 
 TEST(Dot, GivesTheSameBitsForEveryNumberOfThreads) {
-  const Tensor<double> u = normals<double>(200'000, 3);
-  const Tensor<double> v = normals<double>(200'000, 4);
+  const Tensor<double> u = random_tensor<double>({200'000}, 3);
+  const Tensor<double> v = random_tensor<double>({200'000}, 4);
   set_thread_count(1);
   const double one = dot(u, v);
   for (const int threads : {2, 3, 8}) {
@@ -177,7 +170,7 @@ TEST(CosineSimilarity, DependsOnNoScale) {
 
 TEST(CosineSimilarity, NeverLeavesItsRange) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const Tensor<float> u = normals<float>(33, seed);
+    const Tensor<float> u = random_tensor<float>({33}, seed);
     EXPECT_LE(cosine_similarity(u, u), 1);
     EXPECT_GE(cosine_similarity(u, u), 1 - 1e-14);
     EXPECT_GE(cosine_similarity(u, multiply(u, -3)), -1);

@@ -40,17 +40,22 @@ void call(Index size, const std::function<void()>& routine) {
   }
 }
 
+// As much as LAPACK asks for. The length comes as a float, which may be rounded down.
+template <class T>
+std::vector<T> work_space(T wanted) {
+  const double rounded_up =
+      static_cast<double>(wanted) * (1 + static_cast<double>(std::numeric_limits<T>::epsilon()));
+  const LapackInt length = std::max(lapack_int_of(static_cast<Index>(rounded_up) + 1), 1);
+  return std::vector<T>(static_cast<std::size_t>(length));
+}
+
 // Calls `routine(work, length)` twice: for the length it wants, then with that much.
 template <class T, class Routine>
 void with_work(Index size, const Routine& routine) {
   T wanted{};
   routine(&wanted, -1);
-  // The length comes back as a float, which may be rounded down.
-  const double rounded_up =
-      static_cast<double>(wanted) * (1 + static_cast<double>(std::numeric_limits<T>::epsilon()));
-  const LapackInt length = std::max(lapack_int_of(static_cast<Index>(rounded_up) + 1), 1);
-  std::vector<T> work(static_cast<std::size_t>(length));
-  call(size, [&] { routine(work.data(), length); });
+  std::vector<T> work = work_space(wanted);
+  call(size, [&] { routine(work.data(), static_cast<LapackInt>(work.size())); });
 }
 
 template <class T, class Routine>
@@ -58,13 +63,11 @@ void with_work_and_integers(Index size, const Routine& routine) {
   T wanted{};
   LapackInt n_integers = 0;
   routine(&wanted, -1, &n_integers, -1);
-  const double rounded_up =
-      static_cast<double>(wanted) * (1 + static_cast<double>(std::numeric_limits<T>::epsilon()));
-  const LapackInt length = std::max(lapack_int_of(static_cast<Index>(rounded_up) + 1), 1);
-  std::vector<T> work(static_cast<std::size_t>(length));
+  std::vector<T> work = work_space(wanted);
   std::vector<LapackInt> integers(static_cast<std::size_t>(std::max(n_integers, 1)));
   call(size, [&] {
-    routine(work.data(), length, integers.data(), static_cast<LapackInt>(integers.size()));
+    routine(work.data(), static_cast<LapackInt>(work.size()), integers.data(),
+            static_cast<LapackInt>(integers.size()));
   });
 }
 
@@ -164,24 +167,6 @@ LapackInt trtrs(bool lower, bool transposed, bool unit_diagonal, Index n, Index 
     ECKART_LAPACK(T, trtrs, &triangle, &trans, &diagonal, &size, &rhs, t, &ld, b, &ld_b, &info);
   });
   return info;
-}
-
-template <class T>
-void trsm_right(bool lower, bool transposed, Index m, Index n, const T* t, Index ldt, T* b,
-                Index ldb) {
-  const CBLAS_UPLO triangle = lower ? CblasLower : CblasUpper;
-  const CBLAS_TRANSPOSE trans = transposed ? CblasTrans : CblasNoTrans;
-  const LapackInt rows = lapack_int_of(m), columns = lapack_int_of(n), ld = leading(ldt),
-                  ld_b = leading(ldb);
-  call(std::max({m, n}), [&] {
-    if constexpr (is_float<T>) {
-      cblas_strsm(CblasColMajor, CblasRight, triangle, trans, CblasNonUnit, rows, columns, 1, t, ld,
-                  b, ld_b);
-    } else {
-      cblas_dtrsm(CblasColMajor, CblasRight, triangle, trans, CblasNonUnit, rows, columns, 1, t, ld,
-                  b, ld_b);
-    }
-  });
 }
 
 template <class T>
@@ -304,18 +289,6 @@ LapackInt syevr(Index n, T* a, Index lda, Index first, Index last, T* values, T*
   return info;
 }
 
-template <class T>
-LapackInt stevd(Index n, T* d, T* e, T* v, Index ldv) {
-  const char job = v == nullptr ? 'N' : 'V';
-  const LapackInt size = lapack_int_of(n), ld = leading(ldv);
-  LapackInt info = 0;
-  with_work_and_integers<T>(n, [&](T* work, LapackInt length, LapackInt* integers,
-                                   LapackInt n_integers) {
-    ECKART_LAPACK(T, stevd, &job, &size, d, e, v, &ld, work, &length, integers, &n_integers, &info);
-  });
-  return info;
-}
-
 Tridiagonal sytrd(Index n, double* a, Index lda) {
   const char triangle = 'L';
   const LapackInt size = lapack_int_of(n), ld = leading(lda);
@@ -390,7 +363,6 @@ LapackInt geev(Index n, T* a, Index lda, T* real, T* imaginary, T* v, Index ldv)
   template void potrs(bool, Index, Index, const T*, Index, T*, Index);                   \
   template T pocon(bool, Index, const T*, Index, T);                                     \
   template LapackInt trtrs(bool, bool, bool, Index, Index, const T*, Index, T*, Index);  \
-  template void trsm_right(bool, bool, Index, Index, const T*, Index, T*, Index);        \
   template void geqrf(Index, Index, T*, Index, T*);                                      \
   template void geqp3(Index, Index, T*, Index, LapackInt*, T*);                          \
   template void orgqr(Index, Index, Index, T*, Index, const T*);                         \
@@ -400,7 +372,6 @@ LapackInt geev(Index n, T* a, Index lda, T* real, T* imaginary, T* v, Index ldv)
   template LapackInt syevd(Index, T*, Index, T*);                                        \
   template LapackInt syevd_values(Index, T*, Index, T*);                                 \
   template LapackInt syevr(Index, T*, Index, Index, Index, T*, T*, Index);               \
-  template LapackInt stevd(Index, T*, T*, T*, Index);                                    \
   template LapackInt geev(Index, T*, Index, T*, T*, T*, Index);
 ECKART_INSTANTIATE(float)
 ECKART_INSTANTIATE(double)

@@ -39,10 +39,6 @@ T pocon(bool lower, Index n, const T* factor, Index lda, T norm_1);
 template <class T>
 LapackInt trtrs(bool lower, bool transposed, bool unit_diagonal, Index n, Index n_rhs, const T* t,
                 Index ldt, T* b, Index ldb);
-/// b := b t^-1 (b is m x n, t n x n triangular), or b t^-T.
-template <class T>
-void trsm_right(bool lower, bool transposed, Index m, Index n, const T* t, Index ldt, T* b,
-                Index ldb);
 
 /// Householder QR of a (m x n): R above, reflectors below. `tau`: min(m, n).
 template <class T>
@@ -78,11 +74,6 @@ LapackInt syevd_values(Index n, T* a, Index lda, T* values);
 /// become the columns of v (n x (last - first + 1)) where v is not null; a is overwritten.
 template <class T>
 LapackInt syevr(Index n, T* a, Index lda, Index first, Index last, T* values, T* v, Index ldv);
-/// Eigenvalues (ascending) of a symmetric tridiagonal matrix (diagonal d, n; next to it e, n - 1,
-/// overwritten) and, where v is not null, vectors (n x n).
-template <class T>
-LapackInt stevd(Index n, T* d, T* e, T* v, Index ldv);
-
 /// A symmetric matrix reduced to a tridiagonal one, in double.
 struct Tridiagonal {
   std::vector<double> diagonal;  // n

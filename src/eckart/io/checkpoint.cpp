@@ -1,13 +1,12 @@
 #include "eckart/io/checkpoint.h"
 
+#include "eckart/core/edit_distance.h"
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
 #include "eckart/io/open_shards.h"
 #include "eckart/io/widen.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,22 +16,6 @@ namespace {
 
 constexpr std::size_t max_suggestions = 3;
 constexpr std::size_t max_compared = 64;  // bytes in which two names may differ and still be close
-
-// The least number of inserted, dropped and replaced bytes from `a` to `b`, which has at most
-// `max_compared`.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::array<std::size_t, max_compared + 1> row{};
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row[b.size()];
-}
 
 bool is_ending(std::string_view whole, std::string_view ending) {
   return whole.size() > ending.size() && whole.ends_with(ending) &&

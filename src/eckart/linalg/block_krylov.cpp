@@ -7,6 +7,7 @@
 #include "eckart/blas/threads.h"
 #include "eckart/core/random.h"
 #include "eckart/linalg/orthonormalize.h"
+#include "eckart/linalg/svd.h"
 
 #include <algorithm>
 #include <cmath>
@@ -289,17 +290,12 @@ typename Krylov<T>::Ritz Krylov<T>::rayleigh_ritz() const {
     right = Tensor<double>::uninitialized({n, size});
     blas::gemm<double>(1, space_.adjoint.view().slice(1, {0, size}), mix, 0, right.view());
   } else {
-    // LAPACK reads the n x size copy as its transpose, which is basis^T A.
-    Tensor<double> copy(TensorView<const double>(space_.adjoint.view().slice(1, {0, size})));
-    right = Tensor<double>::uninitialized({n, size});
-    Tensor<double> left = Tensor<double>::uninitialized({size, size});
-    blas::gesdd(size, n, copy.data(), size, ritz.values.data(), left.data(), size, right.data(),
-                size);
-    for_each_element([](double& to, const double& from) { to = from; }, mix.view(),
-                     TensorView<const double>(left.view().transpose()));
-    for (Index j = 0; j < size; ++j) {
-      const double value = ritz.values[static_cast<std::size_t>(j)];
-      for (Index i = 0; i < n; ++i) right(i, j) *= value;
+    const Svd<double> whole = svd(space_.adjoint.view().slice(1, {0, size}));  // (Q^T A)^T
+    std::copy_n(whole.s.data(), size, ritz.values.begin());
+    mix = Tensor<double>(TensorView<const double>(whole.vt.view().transpose()));
+    right = whole.u;
+    for (Index i = 0; i < n; ++i) {
+      for (Index j = 0; j < size; ++j) right(i, j) *= whole.s(j);
     }
   }
   const auto rounded = [](const Tensor<double>& from) {

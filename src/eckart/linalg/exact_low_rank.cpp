@@ -4,6 +4,7 @@
 #include "eckart/blas/lapack.h"
 #include "eckart/core/errors.h"
 #include "eckart/linalg/orthonormalize.h"
+#include "eckart/linalg/svd.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,9 +24,13 @@ void check_converged(blas::LapackInt info) {
   if (info != 0) throw_argument_error("low_rank: LAPACK's iteration did not converge");
 }
 
+// Squares of descending values as shares of the largest one, so that none leaves double's range.
 std::vector<double> squares_of(const Tensor<double>& values) {
+  const double largest = values.count() > 0 && values(0) > 0 ? values(0) : 1;
   std::vector<double> squares;
-  for (Index i = 0; i < values.count(); ++i) squares.push_back(values(i) * values(i));
+  for (Index i = 0; i < values.count(); ++i) {
+    squares.push_back(values(i) / largest * (values(i) / largest));
+  }
   return squares;
 }
 
@@ -51,34 +56,23 @@ Tensor<T> rounded(TensorView<const double> from) {
 
 template <class T>
 LowRank<T> by_svd(const Tensor<T>& a, const RankChoice& choice) {
-  const Index m = a.size(0), n = a.size(1), p = std::min(m, n);
-  // Entries near the ends of the range of double would overflow inside.
-  double largest = 0;
-  for (Index i = 0; i < a.count(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(a.data()[i])));
-  }
-  int exponent = 0;
-  std::frexp(largest, &exponent);
-  Tensor<double> copy = Tensor<double>::uninitialized({m, n});
-  for (Index i = 0; i < a.count(); ++i) {
-    copy.data()[i] = std::ldexp(static_cast<double>(a.data()[i]), -exponent);
-  }
-  // LAPACK reads the row-major copy as its transpose: its u is our vt, and its vt our u.
-  Tensor<double> values({p}), u({m, p}), vt({p, n});
-  if (p > 0) {
-    check_converged(blas::gesdd(n, m, copy.data(), n, values.data(), vt.data(), n, u.data(), p));
-  }
-  const std::vector<double> squares = squares_of(values);
+  Tensor<double> copy = Tensor<double>::uninitialized({a.size(0), a.size(1)});
+  for_each_element([](double& x, const T& y) { x = static_cast<double>(y); }, copy.view(),
+                   a.view());
+  const Svd<double> whole = svd(copy);
+  const std::vector<double> squares = squares_of(whole.s);
   LowRank<T> result;
   result.method = "svd";
-  const double unit = static_cast<double>(std::max(m, n)) * std::numeric_limits<double>::epsilon();
-  result.rank = resolved_rank(values, std::min(choice.of(squares, sum_of(squares)), p), unit);
+  const double unit =
+      static_cast<double>(std::max(a.size(0), a.size(1))) * std::numeric_limits<double>::epsilon();
+  const Index most = std::min(choice.of(squares, sum_of(squares)), whole.s.count());
+  result.rank = resolved_rank(whole.s, most, unit);
   const Slice kept{0, result.rank};
-  result.u = rounded<T>(u.view().slice(1, kept));
-  result.vt = rounded<T>(vt.view().slice(0, kept));
+  result.u = rounded<T>(whole.u.view().slice(1, kept));
+  result.vt = rounded<T>(whole.vt.view().slice(0, kept));
   result.s = Tensor<T>({result.rank});
   for (Index i = 0; i < result.rank; ++i) {
-    result.s(i) = static_cast<T>(std::ldexp(values(i), exponent));
+    result.s(i) = static_cast<T>(whole.s(i));
   }
   return result;
 }

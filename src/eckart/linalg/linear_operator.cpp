@@ -4,11 +4,11 @@
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
 #include "eckart/linalg/finite.h"
+#include "eckart/linalg/norms.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 namespace eckart {
@@ -27,116 +27,9 @@ void check_matrix(const char* name, const TensorView<const T>& a) {
   }
 }
 
-// Root of the sum of squares of numbers that come in parts, each part by its largest magnitude and
-// the sum of squares relative to it: neither overflows.
-class Norm {
- public:
-  void add(double largest, double scaled_sum) {
-    if (largest == 0) return;
-    if (largest > largest_) {
-      sum_ *= (largest_ / largest) * (largest_ / largest);
-      largest_ = largest;
-    }
-    sum_ += scaled_sum * (largest / largest_) * (largest / largest_);
-  }
-  double value() const { return largest_ * std::sqrt(sum_); }
-
- private:
-  double largest_ = 0;
-  double sum_ = 0;
-};
-
-struct Part {
-  double largest = 0;
-  double sum = 0;
-};
-
-// One row of numbers.
-template <class Value>
-Part part_of(Index count, const Value& value) {
-  Part part;
-  double unsound = 0;  // 0, or NaN when a number is not finite
-  for (Index i = 0; i < count; ++i) {
-    part.largest = std::max(part.largest, std::abs(value(i)));
-    unsound += value(i) * 0;
-  }
-  if (unsound != 0) return {1, unsound};
-  if (part.largest == 0) return part;
-  const double scale = 1 / part.largest;
-  if (std::isinf(scale)) {  // a subnormal number, whose reciprocal is beyond the largest
-    for (Index i = 0; i < count; ++i) {
-      const double relative = value(i) / part.largest;
-      part.sum += relative * relative;
-    }
-    return part;
-  }
-  for (Index i = 0; i < count; ++i) {
-    const double relative = value(i) * scale;
-    part.sum += relative * relative;
-  }
-  return part;
-}
-
-// The norm of an m x n matrix of which `value(row, column)` is an entry, row by row.
-template <class Value>
-double norm_of(Index m, Index n, const Value& value) {
-  std::vector<Part> parts(static_cast<std::size_t>(m));
-  parallel_for(m, 16, [&](Index begin, Index end) {
-    for (Index row = begin; row < end; ++row) {
-      parts[static_cast<std::size_t>(row)] =
-          part_of(n, [&](Index column) { return value(row, column); });
-    }
-  });
-  Norm norm;
-  for (const Part& part : parts) norm.add(part.largest, part.sum);
-  return norm.value();
-}
-
-// Sum of squares without regard to overflow, in sixteen sums that a compiler keeps in vectors.
 template <class T>
-double sum_of_squares(const T* data, Index count) {
-  constexpr Index lanes = 16;
-  double sums[lanes] = {};
-  Index i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    for (Index lane = 0; lane < lanes; ++lane) {
-      const auto value = static_cast<double>(data[i + lane]);
-      sums[lane] += value * value;
-    }
-  }
-  for (Index lane = 0; i < count; ++i, ++lane) {
-    const auto value = static_cast<double>(data[i]);
-    sums[lane] += value * value;
-  }
-  double sum = 0;
-  for (const double part : sums) sum += part;
-  return sum;
-}
-
-// NaN or infinite when an entry is.
-template <class T>
-double norm_of(TensorView<const T> a) {
-  const T* const data = a.data();
-  const Index down = a.strides()[0], across = a.strides()[1];
-  // Along the rows of the memory.
-  const bool by_columns = across != 1 && down == 1;
-  const Index outer = by_columns ? across : down, inner = by_columns ? down : across;
-  const Index m = by_columns ? a.size(1) : a.size(0), n = by_columns ? a.size(0) : a.size(1);
-  if (inner == 1) {
-    std::vector<double> sums(static_cast<std::size_t>(m));
-    parallel_for(m, 16, [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) {
-        sums[static_cast<std::size_t>(i)] = sum_of_squares(data + i * outer, n);
-      }
-    });
-    double sum = 0;
-    for (const double part : sums) sum += part;
-    // Squares of floats are in the range of double; those of doubles may not be.
-    constexpr double safe = 1e280;
-    if (std::is_same_v<T, float> || (sum < safe && sum > 1 / safe)) return std::sqrt(sum);
-  }
-  return norm_of(
-      m, n, [&](Index i, Index j) { return static_cast<double>(data[i * outer + j * inner]); });
+double frobenius(TensorView<const T> a) {
+  return norm(a, Norm::frobenius);
 }
 
 // Calls `body(first, block)` for blocks of rows of a - b.
@@ -160,7 +53,7 @@ template <class T>
 double distance_of(TensorView<const T> block, TensorView<const T> u, TensorView<const T> vt) {
   Tensor<T> rest(block);
   blas::gemm<T>(T{-1}, u, vt, T{1}, rest.view());
-  return norm_of<T>(rest.view());
+  return frobenius<T>(rest.view());
 }
 
 }  // namespace
@@ -185,7 +78,7 @@ Tensor<T> LinearOperator<T>::dense() const {
 
 template <class T>
 double LinearOperator<T>::frobenius_norm() const {
-  return norm_of<T>(dense().view());
+  return frobenius<T>(dense().view());
 }
 
 template <class T>
@@ -214,17 +107,17 @@ void MatrixOperator<T>::apply_adjoint(TensorView<const T> x, TensorView<T> y) co
 
 template <class T>
 double MatrixOperator<T>::frobenius_norm() const {
-  return norm_of<T>(a_);
+  return frobenius<T>(a_);
 }
 
 template <class T>
 double MatrixOperator<T>::distance(TensorView<const T> u, TensorView<const T> vt) const {
-  Norm norm;
+  double norm = 0;
   for (Index first = 0; first < a_.size(0); first += block_rows) {
     const Slice rows{first, first + block_rows};
-    norm.add(distance_of<T>(a_.slice(0, rows), u.slice(0, rows), vt), 1);
+    norm = std::hypot(norm, distance_of<T>(a_.slice(0, rows), u.slice(0, rows), vt));
   }
-  return norm.value();
+  return norm;
 }
 
 template <class T>
@@ -266,19 +159,20 @@ Tensor<T> DifferenceOperator<T>::dense() const {
 
 template <class T>
 double DifferenceOperator<T>::frobenius_norm() const {
-  Norm norm;
-  for_each_difference<T>(a_, b_,
-                         [&](Index, TensorView<const T> block) { norm.add(norm_of<T>(block), 1); });
-  return norm.value();
+  double norm = 0;
+  for_each_difference<T>(a_, b_, [&](Index, TensorView<const T> block) {
+    norm = std::hypot(norm, frobenius<T>(block));
+  });
+  return norm;
 }
 
 template <class T>
 double DifferenceOperator<T>::distance(TensorView<const T> u, TensorView<const T> vt) const {
-  Norm norm;
+  double norm = 0;
   for_each_difference<T>(a_, b_, [&](Index first, TensorView<const T> block) {
-    norm.add(distance_of<T>(block, u.slice(0, {first, first + block.size(0)}), vt), 1);
+    norm = std::hypot(norm, distance_of<T>(block, u.slice(0, {first, first + block.size(0)}), vt));
   });
-  return norm.value();
+  return norm;
 }
 
 template <class T>
@@ -327,7 +221,7 @@ template <class T>
 double ProductOperator<T>::frobenius_norm() const {
   // ||L R||_F^2 is the sum of the entrywise product of L^T L and R R^T, which is as large as the
   // square of the inner size, but needs their squares to be in the range of double.
-  const double left_norm = norm_of<T>(left_), right_norm = norm_of<T>(right_);
+  const double left_norm = frobenius<T>(left_), right_norm = frobenius<T>(right_);
   constexpr double safe = 1e70;
   const auto is_safe = [&](double norm) { return norm < safe && norm > 1 / safe; };
   if (left_norm == 0 || right_norm == 0) return 0;

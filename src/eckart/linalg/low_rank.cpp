@@ -3,7 +3,9 @@
 #include "eckart/core/errors.h"
 #include "eckart/linalg/block_krylov.h"
 #include "eckart/linalg/exact_low_rank.h"
+#include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/rank_choice.h"
+#include "eckart/linalg/signs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,16 +21,6 @@ namespace {
 
 // Below this size the exact method takes no longer than the iteration.
 constexpr Index least_iterated = 128;
-
-std::string number_text(double number) {
-  std::string text = std::to_string(number);
-  while (text.find('.') != std::string::npos && (text.back() == '0' || text.back() == '.')) {
-    const bool was_point = text.back() == '.';
-    text.pop_back();
-    if (was_point) break;
-  }
-  return text;
-}
 
 void check_share(const char* name, double share) {
   if (!(share > 0 && share < 1)) {
@@ -80,20 +72,6 @@ void name_axes(LowRank<T>& result, const Shape& shape) {
   result.u = std::move(result.u).named({shape.name(0), rank});
   result.s = std::move(result.s).named({rank});
   result.vt = std::move(result.vt).named({rank, shape.name(1)});
-}
-
-// A vector and its partner may both change their sign: the largest entry of u's is positive.
-template <class T>
-void fix_signs(LowRank<T>& result) {
-  for (Index j = 0; j < result.rank; ++j) {
-    T largest{};
-    for (Index i = 0; i < result.u.size(0); ++i) {
-      if (std::abs(result.u(i, j)) > std::abs(largest)) largest = result.u(i, j);
-    }
-    if (!(largest < T{0})) continue;
-    for (Index i = 0; i < result.u.size(0); ++i) result.u(i, j) = -result.u(i, j);
-    for (Index i = 0; i < result.vt.size(1); ++i) result.vt(j, i) = -result.vt(j, i);
-  }
 }
 
 // ||A||^2 - ||s||^2 where its rounding is small beside it, and the entries' differences elsewhere.
@@ -178,7 +156,7 @@ LowRank<T> low_rank(const LinearOperator<T>& a, const LowRankOptions& options) {
   ++result.passes;
   result.frobenius_norm = norm;
   certify(a, result);
-  fix_signs(result);
+  fix_signs(result.u.view(), result.vt.view());
   name_axes(result, shape);
   return result;
 }

@@ -6,6 +6,7 @@
 #include "eckart/linalg/finite.h"
 #include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/minimum_norm.h"
+#include "eckart/linalg/norms.h"
 #include "eckart/linalg/numerical_rank.h"
 #include "eckart/linalg/svd.h"
 
@@ -91,18 +92,7 @@ Tensor<T> minimum_norm(const Svd<T>& factors, Index rank, TensorView<const T> b)
 
 template <class T>
 T euclidean_norm(TensorView<const T> a) {
-  T largest{};
-  for_each_element([&](const T& element) { largest = std::max(largest, std::abs(element)); }, a);
-  if (largest == T{0} || !std::isfinite(largest)) return largest;
-  double sum = 0;
-  const double scale = static_cast<double>(largest);
-  for_each_element(
-      [&](const T& element) {
-        const double ratio = static_cast<double>(element) / scale;
-        sum += ratio * ratio;
-      },
-      a);
-  return static_cast<T>(scale * std::sqrt(sum));
+  return static_cast<T>(norm(a));
 }
 
 template <class T>

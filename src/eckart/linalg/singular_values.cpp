@@ -3,6 +3,7 @@
 #include "eckart/blas/gemm.h"
 #include "eckart/blas/lapack.h"
 #include "eckart/linalg/finite.h"
+#include "eckart/linalg/svd.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,17 +27,10 @@ void check_converged(blas::LapackInt info) {
 
 template <class T>
 SingularValues by_svd(TensorView<const T> a) {
-  // LAPACK takes the row-major copy for the transpose, which has the same values.
-  Tensor<double> copy = Tensor<double>::uninitialized(a.shape().without_names());
+  Tensor<double> copy = Tensor<double>::uninitialized({a.size(0), a.size(1)});
   for_each_element([](double& to, const T& from) { to = static_cast<double>(from); }, copy.view(),
                    a);
-  SingularValues result;
-  result.method = "svd in double";
-  result.values = Tensor<double>({std::min(a.size(0), a.size(1))});
-  if (result.values.count() == 0) return result;
-  check_converged(blas::gesdd<double>(a.size(1), a.size(0), copy.data(), a.size(1),
-                                      result.values.data(), nullptr, 1, nullptr, 1));
-  return result;
+  return {svd_values(copy), 0, "svd in double"};
 }
 
 SingularValues by_gram(TensorView<const float> a) {
