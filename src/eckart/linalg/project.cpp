@@ -6,6 +6,7 @@
 #include "eckart/linalg/finite.h"
 #include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/minimum_norm.h"
+#include "eckart/linalg/norms.h"
 #include "eckart/linalg/numerical_rank.h"
 #include "eckart/linalg/svd.h"
 
@@ -39,16 +40,9 @@ void check_shapes(const Shape& a, const Shape& onto) {
 }
 
 template <class T>
-T largest_magnitude(TensorView<const T> a) {
-  T largest{};
-  for_each_element([&](const T& element) { largest = std::max(largest, std::abs(element)); }, a);
-  return largest;
-}
-
-template <class T>
 Projection<T> onto_vector(TensorView<const T> a, TensorView<const T> onto) {
   // Both are scaled to a largest magnitude of 1: squares of the elements may leave T's range.
-  const double scale = static_cast<double>(largest_magnitude(onto));
+  const double scale = norm(onto, Norm::infinity);
   if (scale == 0) {
     throw_argument_error("project: onto is " + to_string(onto.shape()) +
                          " and zero, but a zero vector has no direction");
@@ -61,7 +55,7 @@ Projection<T> onto_vector(TensorView<const T> a, TensorView<const T> onto) {
       },
       onto);
   // The dot product of what is left, again: the second pass takes the rounding of the first away.
-  const double a_scale = std::max(static_cast<double>(largest_magnitude(a)), 1e-300);
+  const double a_scale = std::max(norm(a, Norm::infinity), 1e-300);
   std::vector<double> left;
   for_each_element([&](const T& x) { left.push_back(static_cast<double>(x) / a_scale); }, a);
   double coefficient = 0;

@@ -1,0 +1,61 @@
+// Writing an adapter in PEFT's format, module by module.
+#pragma once
+
+#include "eckart/core/tensor.h"
+#include "eckart/io/dtype.h"
+#include "eckart/lora/adapter.h"
+#include "eckart/lora/adapter_config.h"
+#include "eckart/lora/output_folder.h"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace eckart {
+
+/// One module as it will be saved: delta = b a, with alpha = rank, so that the scale is 1.
+struct NewModule {
+  std::string name;  // as AdapterModule
+  AdapterKind kind = AdapterKind::linear;
+  /// One pair; of experts one a expert, all of the same rank. b d_out x r, a r x d_in.
+  std::vector<Tensor<float>> b;
+  std::vector<Tensor<float>> a;
+  std::optional<Tensor<float>> bias;  // d_out
+  std::vector<Index> kernel;          // of convolutions: the axes after d_in, which a's columns hold
+};
+
+/// What the file's dtype made of the factors: the same, as they will be read.
+NewModule rounded(const NewModule& module, Dtype dtype);
+
+/// Collects modules in an output folder as they are finished (one file a part, so that a killed run
+/// goes on) and puts them together as `adapter_model.safetensors` and `adapter_config.json`.
+/// Memory: one module.
+class AdapterWriter {
+ public:
+  /// `dtype`: of the factors, F32, F16 or BF16. Throws ArgumentError for others.
+  AdapterWriter(OutputFolder& folder, Dtype dtype);
+
+  /// Whether a killed run had finished this module; it is then not to be added again.
+  bool has(const std::string& name) const;
+  /// Writes it as a part. `report`: JSON text that stays with the part, for the final report.
+  void add(const NewModule& module, const std::string& report = {});
+  /// A tensor to be carried as it is (modules_to_save), with its bytes.
+  void add_saved(const std::string& name, Dtype dtype, const Shape& shape,
+                 std::span<const std::byte> bytes);
+  /// The report of each finished module, by name.
+  const std::map<std::string, std::string>& reports() const;
+
+  /// Writes both files. `config`: everything but r, lora_alpha, rank_pattern, alpha_pattern,
+  /// target_modules and target_parameters, which come from the modules: full names, patterns
+  /// escaped, for ranks other than the largest. Throws FileError.
+  void finish(AdapterConfig config, const std::map<std::string, std::string>& metadata = {});
+
+ private:
+  OutputFolder& folder_;
+  Dtype dtype_;
+};
+
+}  // namespace eckart

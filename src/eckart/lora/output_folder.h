@@ -1,0 +1,68 @@
+// A folder of results that appears whole or not at all, and that a killed run goes on with.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eckart {
+
+/// What a run is made from: the same inputs and options make the same fingerprint, and only then
+/// are finished parts taken over.
+class Fingerprint {
+ public:
+  void add(std::string_view text);
+  /// Path, size, time of the last change and the safetensors header (or, of small files, all
+  /// bytes).
+  void add_file(const std::filesystem::path& path);
+  std::string text() const;  // 32 hexadecimal digits
+
+ private:
+  std::string collected_;
+};
+
+/// The folder is filled as `TARGET.partial`, beside the target, and takes its name at the end.
+///
+/// Its `manifest.jsonl` lists finished parts, each with the hash (XXH3, 128 bit) of its bytes: what
+/// a killed run has finished is kept when the fingerprint is the same and the hash fits; a torn last
+/// line or a part that does not fit is made again. Parts and manifest are removed at the end.
+class OutputFolder {
+ public:
+  /// Throws FileError when the target exists and is not an empty folder (a result is never
+  /// overwritten), when its parent does not exist or can't be written, when `TARGET.partial` belongs
+  /// to another run (another fingerprint: the hint says to remove it) or is in use by a running one.
+  OutputFolder(std::filesystem::path target, const Fingerprint& fingerprint);
+  /// Removes the partial folder when no part was finished in it; else leaves it for the next run.
+  ~OutputFolder();
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+  const std::filesystem::path& target() const { return target_; }
+  /// Whether this run goes on where another was cut off.
+  bool is_resumed() const;
+
+  /// Parts: finished pieces of work, by name. `note` is text that is kept with the part.
+  bool has_part(const std::string& name) const;
+  const std::string& part_note(const std::string& name) const;
+  std::vector<std::string> parts() const;  // in the order in which they were finished
+  /// Where its bytes lie. Throws ArgumentError when there is no such part.
+  std::filesystem::path part_path(const std::string& name) const;
+  /// Writes the bytes and lists the part. Atomic: it is there whole, or not. Throws FileError.
+  void add_part(const std::string& name, std::span<const std::byte> bytes,
+                const std::string& note = {});
+
+  /// Where a file of the result is to be written: in the partial folder. Safe from parts' names.
+  std::filesystem::path result_path(const std::string& file_name) const;
+  /// Removes parts and manifest, syncs, and gives the folder its name. Throws FileError.
+  void commit();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path partial_;
+};
+
+}  // namespace eckart

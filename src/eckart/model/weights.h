@@ -1,0 +1,26 @@
+// The values of a checkpoint's floating tensors, with the scales of 8-bit ones multiplied in.
+#pragma once
+
+#include "eckart/core/tensor.h"
+#include "eckart/io/checkpoint.h"
+#include "eckart/model/logical_tensors.h"
+
+#include <string>
+
+namespace eckart {
+
+/// Why the values can't be read as numbers: packed integers, a dtype without a widening. Empty when
+/// they can: F64, F32, F16, BF16, every F8, and F8 with scale tensors (one for all, one a row, one a
+/// block).
+std::string why_unreadable(const LogicalTensor& tensor);
+
+/// Rows [first, first + n) of a tensor as float, n x (product of the axes after the first); a vector
+/// is n x 1. Reads and widens only these. Throws ArgumentError when `why_unreadable` says something
+/// or the rows are not the tensor's.
+Tensor<float> load_weight_rows(const Checkpoint& checkpoint, const LogicalTensor& tensor,
+                               Index first, Index n);
+
+/// The whole tensor in its shape. Throws as `load_weight_rows`.
+Tensor<float> load_weight(const Checkpoint& checkpoint, const LogicalTensor& tensor);
+
+}  // namespace eckart
