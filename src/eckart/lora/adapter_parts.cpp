@@ -118,4 +118,47 @@ void describe_modules(AdapterConfig& config, const std::vector<ModuleRank>& modu
   }
 }
 
+std::string peft_key(std::string_view name) {
+  std::string key = "base_model.model.";
+  key += name;
+  return key;
+}
+
+std::map<std::string, std::string> peft_keys(const std::vector<ModuleRank>& modules) {
+  std::map<std::string, std::string> keys;
+  std::map<std::string, std::vector<std::string>> parameters;  // by their module
+  for (const ModuleRank& module : modules) {
+    const std::size_t dot = module.name.rfind('.');
+    if (module.kind != AdapterKind::experts || dot == std::string::npos) {
+      keys[module.name] = peft_key(module.name);
+    } else {
+      parameters[module.name.substr(0, dot)].push_back(module.name.substr(dot + 1));
+    }
+  }
+  for (auto& [parent, names] : parameters) {
+    sort_as_wrapped(names);
+    std::string key = peft_key(parent);
+    for (auto name = names.rbegin(); name != names.rend(); ++name) {
+      keys[parent + "." + *name] = key;
+      key += ".base_layer";
+    }
+  }
+  return keys;
+}
+
+void sort_as_wrapped(std::vector<std::string>& parameters) {
+  std::stable_sort(parameters.begin(), parameters.end(),
+                   [](const std::string& a, const std::string& b) {
+                     return !a.starts_with("down") && b.starts_with("down");
+                   });
+}
+
+AdapterKind parse_kind(std::string_view name) {
+  for (const AdapterKind kind :
+       {AdapterKind::embedding, AdapterKind::convolution, AdapterKind::experts}) {
+    if (to_string(kind) == name) return kind;
+  }
+  return AdapterKind::linear;
+}
+
 }  // namespace eckart::detail

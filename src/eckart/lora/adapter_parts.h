@@ -57,6 +57,18 @@ void describe_modules(AdapterConfig& config, const std::vector<ModuleRank>& modu
 /// The ranks and alphas of open modules.
 std::vector<ModuleRank> ranks_of(const std::vector<AdapterModule>& modules);
 
+/// `base_model.model.` and the name.
+std::string peft_key(std::string_view name);
+/// What stands in PEFT's file before `.lora_A.weight`, by module name. Of several parameters of one
+/// module the later ones wrap the earlier, which are called `<module>.base_layer`.
+std::map<std::string, std::string> peft_keys(const std::vector<ModuleRank>& modules);
+/// Puts the parameters of one module in the order in which PEFT wraps them: that in which the
+/// module has them, which no file says. In every model of transformers gate and up stand before
+/// down; others stay in their order.
+void sort_as_wrapped(std::vector<std::string>& parameters);
+
+AdapterKind parse_kind(std::string_view name);
+
 /// `path: tensor "x": message`.
 [[noreturn]] void throw_tensor_error(const SafetensorsFile& file, const StoredTensor& tensor,
                                      const std::string& message, const std::string& hint = {});

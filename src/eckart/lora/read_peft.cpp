@@ -121,8 +121,7 @@ class PeftReader {
     return levels;
   }
 
-  // The parameters of one module that target_parameters names, the innermost wrapper's first: PEFT
-  // wraps them in the order in which the module has them, and gate and up stand before down.
+  // The parameters of one module that target_parameters names, the innermost wrapper's first.
   std::vector<std::string> parameters_of(std::string_view module) const {
     std::vector<std::string> names;
     for (const std::string& target : parts_.config.target_parameters) {
@@ -132,9 +131,7 @@ class PeftReader {
         names.push_back(name);
       }
     }
-    std::stable_sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
-      return !a.starts_with("down") && b.starts_with("down");
-    });
+    sort_as_wrapped(names);
     return names;
   }
 

@@ -93,7 +93,8 @@ CASES = {
     "lora_bias": (gpt2, {"r": 2, "lora_alpha": 6, "target_modules": ["c_attn", "c_proj"],
                          "lora_bias": True, "fan_in_fan_out": True}),
     "patterns": (llama, {"r": 4, "lora_alpha": 8, "target_modules": ALL,
-                         "rank_pattern": {"q_proj": 2, "mlp.(gate|up)_proj": 3, ".*_proj": 5},
+                         # In this order when sorted, as PEFT saves them: the first that fits counts.
+                         "rank_pattern": {"mlp.(gate|up)_proj": 3, "q_proj": 2, r"self_attn.\w_proj": 5},
                          "alpha_pattern": {"layers.0.self_attn.[qk]_proj": 7, "down_proj": 2.5}}),
     "regex": (llama, {"r": 2, "lora_alpha": 2, "target_modules": r".*\.self_attn\.(q|v)_proj"}),
     "embeddings": (llama, {"r": 3, "lora_alpha": 6, "target_modules": ["embed_tokens", "lm_head", "q_proj"]}),
