@@ -201,7 +201,11 @@ void AdapterWriter::finish(AdapterConfig config, const std::map<std::string, std
   std::vector<detail::ModuleRank> ranks;
   std::vector<Planned> planned;
   std::map<std::string, Json> notes;
-  for (const std::string& part : folder_.parts()) notes[part] = Json::parse(folder_.part_note(part));
+  for (const std::string& part : folder_.parts()) {
+    // A caller may keep parts of its own.
+    if (!part.starts_with(module_part) && !part.starts_with(saved_part)) continue;
+    notes[part] = Json::parse(folder_.part_note(part));
+  }
   for (const auto& [part, note] : notes) {
     if (!part.starts_with(module_part)) continue;
     const Index rank = note.at("rank").get<Index>();
