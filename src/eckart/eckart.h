@@ -56,6 +56,7 @@
 #include "eckart/linalg/system.h"
 #include "eckart/linalg/top_k.h"
 #include "eckart/linalg/vectors.h"
+#include "eckart/lora/factored_svd.h"
 #include "eckart/model/architecture.h"
 #include "eckart/model/checkpoint_spectrum.h"
 #include "eckart/model/config.h"

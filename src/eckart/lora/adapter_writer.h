@@ -24,7 +24,7 @@ struct NewModule {
   std::vector<Tensor<float>> b;
   std::vector<Tensor<float>> a;
   std::optional<Tensor<float>> bias;  // d_out
-  std::vector<Index> kernel;          // of convolutions: the axes after d_in, which a's columns hold
+  std::vector<Index> kernel;  // of convolutions: the axes after d_in, which a's columns hold
 };
 
 /// What the file's dtype made of the factors: the same, as they will be read.
