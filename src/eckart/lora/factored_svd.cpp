@@ -144,7 +144,7 @@ LowRankFactors<float> balanced_factors(const Svd<double>& svd, Index rank) {
     multiply(b.view().select(1, i), root);
     multiply(a.view().select(0, i), root);
   }
-  const double largest = std::numeric_limits<float>::max();
+  const auto largest = static_cast<double>(std::numeric_limits<float>::max());
   for (const Tensor<double>* factor : {&b, &a}) {
     for_each_element(
         [largest](const double& x) {
