@@ -58,6 +58,7 @@
 #include "eckart/linalg/vectors.h"
 #include "eckart/lora/factored_svd.h"
 #include "eckart/model/architecture.h"
+#include "eckart/model/checkpoint_difference.h"
 #include "eckart/model/checkpoint_spectrum.h"
 #include "eckart/model/config.h"
 #include "eckart/model/count.h"
