@@ -2,6 +2,7 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
+#include "eckart/io/write_error.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -24,51 +25,6 @@ constexpr int max_links = 40;     // as many symbolic links as Linux itself foll
 constexpr int max_attempts = 16;  // random names tried; two equal ones are already a wonder
 constexpr std::size_t max_stem_bytes = 200;  // leaves room for the affixes in a 255-byte file name
 
-std::string in_words(int error) {
-  switch (error) {
-    case ENOSPC:
-      return "the disk is full";
-    case EDQUOT:
-      return "your disk quota is used up";
-    case EFBIG:
-      return "the file may not grow that large here";
-    case EACCES:
-    case EPERM:
-      return "you have no permission to write there";
-    case EROFS:
-      return "the file system is read-only";
-    case EMFILE:
-    case ENFILE:
-      return "too many files are open";
-    case ENAMETOOLONG:
-      return "the name is too long";
-    case ELOOP:
-      return "it is a symbolic link that leads back to itself";
-    case EIO:
-      return "the disk reports an error";
-    default:
-      return std::generic_category().message(error);
-  }
-}
-
-std::string hint_for(int error) {
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-      return "free some space, or write to another disk";
-    case EFBIG:
-      return "the limit is that of the file system or of `ulimit -f`";
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return "write to a folder of your own";
-    case EMFILE:
-      return "raise the limit with `ulimit -n`, or write fewer files at once";
-    default:
-      return {};
-  }
-}
-
 std::string shown(const fs::path& path) { return printable_path(path.string()); }
 
 [[noreturn]] void refuse(const fs::path& asked, const std::string& why,
@@ -89,7 +45,7 @@ fs::path followed(const fs::path& asked) {
     if (no_link) return target;
     target = next.is_absolute() ? next : folder_of(target) / next;
   }
-  refuse(asked, in_words(ELOOP));
+  refuse(asked, detail::write_error_text(ELOOP));
 }
 
 // Throws unless `target` is a regular file that may be written, or nothing at all.
@@ -98,7 +54,7 @@ void check_target(const fs::path& asked, const fs::path& target) {
   struct stat facts {};
   if (lstat(target.c_str(), &facts) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return;  // the folder's own error says more
-    refuse(asked, in_words(errno), hint_for(errno));
+    refuse(asked, detail::write_error_text(errno), detail::write_error_hint(errno));
   }
   if (S_ISDIR(facts.st_mode)) refuse(asked, "because it is a folder", "add a file name");
   if (!S_ISREG(facts.st_mode)) {
@@ -109,8 +65,11 @@ void check_target(const fs::path& asked, const fs::path& target) {
   }
   // A rename would get around the protection that any other write respects.
   if (faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0) {
-    refuse(asked, errno == EROFS ? in_words(errno) : "because the file there is write-protected",
-           errno == EROFS ? hint_for(errno) : "`chmod u+w` it, or choose another name");
+    refuse(asked,
+           errno == EROFS ? detail::write_error_text(errno)
+                          : "because the file there is write-protected",
+           errno == EROFS ? detail::write_error_hint(errno)
+                          : "`chmod u+w` it, or choose another name");
   }
 }
 
@@ -268,9 +227,10 @@ void AtomicFile::commit() {
   const int error = errno;
   close(folder_descriptor);
   if (result != 0 && error != EINVAL && error != EROFS) {  // EINVAL: no such thing as a sync here
-    throw_file_error(asked_.string(),
-                     "save: " + shown(asked_) + " is written, but its folder can't be synced, " +
-                         in_words(error) + ": after a power failure it may be gone");
+    throw_file_error(asked_.string(), "save: " + shown(asked_) +
+                                          " is written, but its folder can't be synced, " +
+                                          detail::write_error_text(error) +
+                                          ": after a power failure it may be gone");
   }
 }
 
@@ -294,7 +254,8 @@ void AtomicFile::link_or_rename() {
 }
 
 void AtomicFile::fail(int error, const std::string& what) const {
-  refuse(asked_, in_words(error) + (what.empty() ? "" : ": " + what), hint_for(error));
+  refuse(asked_, detail::write_error_text(error) + (what.empty() ? "" : ": " + what),
+         detail::write_error_hint(error));
 }
 
 std::string AtomicFile::progress(std::uint64_t wanted) const {

@@ -92,15 +92,27 @@ struct TensorPlan {
   Shape shape;
 };
 
+/// The head of a file and where its tensors lie.
+struct SafetensorsLayout {
+  std::vector<StoredTensor> tensors;  // in file order
+  std::string head;                   // the header's length and the header: all before the tensors
+  /// Bytes of the whole file.
+  std::uint64_t file_size() const { return tensors.empty() ? head.size() : tensors.back().end; }
+};
+
+/// Lays a file out as the reference writer does: tensors by descending dtype, then name; header
+/// padded with spaces to a multiple of 8; metadata sorted by key. Throws ArgumentError when a name
+/// stands twice, is `__metadata__` or no UTF-8, when a tensor is no whole number of bytes, or the
+/// header would be longer than readers take (100 MB).
+SafetensorsLayout lay_out_safetensors(std::vector<TensorPlan> tensors,
+                                      const std::map<std::string, std::string>& metadata = {});
+
 /// Writes one safetensors file whose tensors' bytes come in any order and in pieces: nothing but
-/// the header is held in memory. Layout as the reference writer's: tensors by descending dtype,
-/// then name; header padded with spaces to a multiple of 8; metadata sorted by key. Room on the
-/// disk is reserved at once, and writing is atomic (see AtomicFile).
+/// the header is held in memory. Room on the disk is reserved at once, and writing is atomic (see
+/// AtomicFile).
 class SafetensorsWriter {
  public:
-  /// Throws ArgumentError when a name stands twice, is `__metadata__` or no UTF-8, when a tensor is
-  /// no whole number of bytes, or the header would be longer than readers take (100 MB);
-  /// FileError as AtomicFile.
+  /// Throws ArgumentError as `lay_out_safetensors`, FileError as AtomicFile.
   SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorPlan> tensors,
                     const std::map<std::string, std::string>& metadata = {});
 
@@ -121,6 +133,7 @@ class SafetensorsWriter {
   /// Parts of a tensor that are written: where each begins, and its end. No two of them touch.
   using Parts = std::map<std::uint64_t, std::uint64_t>;
 
+  SafetensorsWriter(const std::filesystem::path& path, SafetensorsLayout layout);
   void note_written(std::size_t tensor, std::uint64_t begin, std::uint64_t end);
 
   std::vector<StoredTensor> layout_;

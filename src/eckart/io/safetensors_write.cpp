@@ -236,27 +236,34 @@ class NewFiles {
 
 }  // namespace
 
+SafetensorsLayout lay_out_safetensors(std::vector<TensorPlan> tensors,
+                                      const std::map<std::string, std::string>& metadata) {
+  SafetensorsLayout layout{.tensors = laid_out(with_checked_names(std::move(tensors))), .head = {}};
+  const std::string json = header_json(layout.tensors, metadata);
+  for (std::size_t i = 0; i < 8; ++i) {
+    layout.head += static_cast<char>(json.size() >> (8 * i) & 0xff);
+  }
+  layout.head += json;
+  for (StoredTensor& tensor : layout.tensors) {
+    tensor.begin += layout.head.size();
+    tensor.end += layout.head.size();
+  }
+  return layout;
+}
+
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
                                      std::vector<TensorPlan> tensors,
                                      const std::map<std::string, std::string>& metadata)
-    : layout_(laid_out(with_checked_names(std::move(tensors)))),
+    : SafetensorsWriter(path, lay_out_safetensors(std::move(tensors), metadata)) {}
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, SafetensorsLayout layout)
+    : layout_(std::move(layout.tensors)),
       written_(layout_.size()),
       written_lock_(std::make_unique<std::mutex>()),
       file_(path) {
-  const std::string json = header_json(layout_, metadata);
-  std::array<std::byte, 8> length{};
-  for (std::size_t i = 0; i < length.size(); ++i) {
-    length[i] = static_cast<std::byte>(json.size() >> (8 * i) & 0xff);
-  }
-  const std::uint64_t data_begin = length.size() + json.size();
-  for (std::size_t i = 0; i < layout_.size(); ++i) {
-    layout_[i].begin += data_begin;
-    layout_[i].end += data_begin;
-    by_name_.emplace(layout_[i].name, i);
-  }
-  file_.reserve(layout_.empty() ? data_begin : layout_.back().end);
-  file_.write_at(0, length);
-  file_.write_at(length.size(), std::as_bytes(std::span(json)));
+  for (std::size_t i = 0; i < layout_.size(); ++i) by_name_.emplace(layout_[i].name, i);
+  file_.reserve(layout_.empty() ? layout.head.size() : layout_.back().end);
+  file_.write_at(0, std::as_bytes(std::span(layout.head)));
 }
 
 void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> bytes,

@@ -1,5 +1,6 @@
 #include "eckart/linalg/linear_operator.h"
 
+#include "eckart/blas/bf16_tiles.h"
 #include "eckart/blas/gemm.h"
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
@@ -9,6 +10,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace eckart {
@@ -56,7 +59,37 @@ double distance_of(TensorView<const T> block, TensorView<const T> u, TensorView<
   return frobenius<T>(rest.view());
 }
 
+// A sweep over rows that `write(first, rows)` puts where it is told, or that lie in `a`.
+template <class T, class Write>
+bool sweep_roughly(const Shape& shape, TensorView<const T> x, TensorView<T> y, TensorView<T> z,
+                   const Write& write, const T* a = nullptr, Index stride = 0) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (!blas::has_bf16_tiles()) return false;
+    const Index n = shape.size(1);
+    const auto rows = [&](Index first, Index count, float* scratch) -> blas::FloatRows {
+      if (a != nullptr) return {a + first * stride, stride};
+      write(Slice{first, first + count}, TensorView<float>(scratch, {count, n}, {n, 1}));
+      return {scratch, n};
+    };
+    blas::normal_sweep({.m = shape.size(0),
+                        .n = n,
+                        .b = x.size(0),
+                        .rows = rows,
+                        .x = x.data(),
+                        .y = y.data(),
+                        .z = z.data()});
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+template <class T>
+bool LinearOperator<T>::apply_normal_roughly(TensorView<const T>, TensorView<T>,
+                                             TensorView<T>) const {
+  return false;
+}
 
 template <class T>
 Tensor<T> LinearOperator<T>::dense() const {
@@ -106,6 +139,17 @@ void MatrixOperator<T>::apply_adjoint(TensorView<const T> x, TensorView<T> y) co
 }
 
 template <class T>
+bool MatrixOperator<T>::apply_normal_roughly(TensorView<const T> x, TensorView<T> y,
+                                             TensorView<T> z) const {
+  const auto write = [&](Slice rows, TensorView<T> to) {
+    for_each_element([](T& element, const T& from) { element = from; }, to, a_.slice(0, rows));
+  };
+  const bool lies_in_rows = a_.strides()[1] == 1;
+  return sweep_roughly<T>(a_.shape(), x, y, z, write, lies_in_rows ? a_.data() : nullptr,
+                          a_.strides()[0]);
+}
+
+template <class T>
 double MatrixOperator<T>::frobenius_norm() const {
   return frobenius<T>(a_);
 }
@@ -148,6 +192,16 @@ void DifferenceOperator<T>::apply_adjoint(TensorView<const T> x, TensorView<T> y
   for_each_difference<T>(a_, b_, [&](Index first, TensorView<const T> block) {
     blas::gemm<T>(T{1}, block.transpose(), x.slice(0, {first, first + block.size(0)}), T{1}, y);
   });
+}
+
+template <class T>
+bool DifferenceOperator<T>::apply_normal_roughly(TensorView<const T> x, TensorView<T> y,
+                                                 TensorView<T> z) const {
+  const auto write = [&](Slice rows, TensorView<T> to) {
+    for_each_element([](T& element, const T& left, const T& right) { element = left - right; }, to,
+                     a_.slice(0, rows), b_.slice(0, rows));
+  };
+  return sweep_roughly<T>(a_.shape(), x, y, z, write);
 }
 
 template <class T>

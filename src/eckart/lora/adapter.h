@@ -7,9 +7,9 @@
 #include "eckart/lora/adapter_config.h"
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eckart {
@@ -20,6 +20,7 @@ enum class AdapterNaming { peft, kohya, mlx };
 std::string_view to_string(AdapterNaming naming);
 
 enum class AdapterKind { linear, embedding, convolution, experts };
+std::string_view to_string(AdapterKind kind);
 
 /// One module's update: W + scale * B A, of d_out x d_in (of experts, one each).
 struct AdapterModule {
@@ -61,8 +62,10 @@ class Adapter {
   Dtype dtype() const;
 
   /// Replaces kohya's underscored names by the base's module names, and MLX's and PEFT's by those
-  /// that the base's files really use (`model.` in front or not). Names that no base tensor fits
-  /// stay, and are returned with the closest names.
+  /// that the base's files really use: the name itself; without some of its first parts; or the one
+  /// base name that ends with it (`model.` in front or not). Names that no base tensor fits, or
+  /// that several do, stay, and are returned with the closest names (of the first twenty).
+  /// `base_tensors`: as the base's files have them, with `.weight`.
   struct Unmatched {
     std::string name;
     std::vector<std::string> closest;
@@ -71,7 +74,8 @@ class Adapter {
 
  private:
   friend Adapter open_adapter(const std::filesystem::path& path);
-  Adapter(std::filesystem::path path, SafetensorsFile file);
+  Adapter(std::filesystem::path path, SafetensorsFile file)
+      : path_(std::move(path)), file_(std::move(file)) {}
 
   std::filesystem::path path_;
   SafetensorsFile file_;
@@ -86,7 +90,9 @@ class Adapter {
 /// `.safetensors` file (kohya, MLX, PEFT). Every tensor of the file is one of a module or a saved
 /// one: anything else is an error, as are a factor without its partner, shapes that do not go
 /// together, a rank that is not the config's, and `adapter_model.bin` alone (a pickle: says how to
-/// convert it). Throws FormatError, FileError.
+/// convert it). Copies of the base's own tensors and biases that PEFT would not read are left out,
+/// with a warning. A file of PEFT's names without a config has alphas of the ranks, as diffusers
+/// saves them. Throws FormatError, FileError.
 Adapter open_adapter(const std::filesystem::path& path);
 
 /// The factors of a module (of one expert) as float: delta = scale * b a, b d_out x r, a r x d_in,

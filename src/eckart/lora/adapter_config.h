@@ -13,7 +13,8 @@
 
 namespace eckart {
 
-/// The fields that decide what an adapter does; the defaults are PEFT's.
+/// The fields that decide what an adapter does; the defaults are PEFT's. Regular expressions are read
+/// with PCRE2, whose syntax holds that of Python's `re` but for rarities.
 struct AdapterConfig {
   Index r = 8;
   double lora_alpha = 8;
@@ -23,11 +24,15 @@ struct AdapterConfig {
   bool fan_in_fan_out = false;
   std::string bias = "none";  // none, all, lora_only: the base's biases that were trained
   /// Exact names, or what stands behind a dot; or, where `target_pattern` is set, one regular
-  /// expression for the whole name.
+  /// expression for the whole name, or `all-linear`.
   std::vector<std::string> target_modules;
   std::string target_pattern;
   std::vector<std::string> exclude_modules;
   std::string exclude_pattern;
+  /// Of target_modules that are suffixes: only in these layers (empty: in all), whose numbers stand
+  /// behind one of `layers_pattern` (empty: behind any name).
+  std::vector<Index> layers_to_transform;
+  std::vector<std::string> layers_pattern;
   std::vector<std::string> modules_to_save;
   /// Parameters that are no module's weight, fused experts above all: names as target_modules.
   std::vector<std::string> target_parameters;
@@ -41,25 +46,28 @@ struct AdapterConfig {
   std::vector<std::pair<std::string, std::string>> others;
 };
 
-/// Reads a config. A field that is unknown, or that changes the delta in a way that Eckart does not
-/// compute (KaSA, QALoRA, layer_replication, LoftQ, aLoRA, …) and is not at its default, is an error
-/// that names it: it would be computed wrongly. Throws FormatError, FileError.
+/// Reads a config. A field that changes the delta in a way that Eckart does not compute (KaSA, QALoRA,
+/// layer_replication, LoftQ, aLoRA, …) and is not at its default, or one that Eckart does not know and
+/// that is neither null, false nor empty, is an error that names it: it would be computed wrongly.
+/// So is a pattern that is no regular expression. Throws FormatError, FileError.
 AdapterConfig read_adapter_config(const std::filesystem::path& path);
 
-/// The file as PEFT writes it: indented by 2, keys sorted, `inference_mode` true.
+/// The file as PEFT writes it: indented by 2, keys sorted (those of the patterns stay in their order,
+/// which decides), `inference_mode` true.
 std::string to_json(const AdapterConfig& config);
 
 /// Rank and alpha of one module after the patterns, and its scale: alpha / r, or alpha / sqrt(r)
-/// with rslora.
+/// with rslora. Throws ArgumentError for a pattern that is no regular expression.
 Index rank_of(const AdapterConfig& config, std::string_view module);
 double alpha_of(const AdapterConfig& config, std::string_view module);
 double scale_of(const AdapterConfig& config, Index rank, double alpha);
 
-/// Whether PEFT would put a LoRA on a module of this name.
+/// Whether PEFT would put a LoRA on a module of this name; with `all-linear`, which depends on what
+/// the module is, on every one that is not excluded. Throws as `rank_of`.
 bool is_target(const AdapterConfig& config, std::string_view module);
 
 /// `name` with every letter escaped that a regular expression would read otherwise: a key of
-/// rank_pattern that fits this module alone.
+/// rank_pattern that fits this module alone. It begins with `^`, so that no longer name fits.
 std::string escaped_pattern(std::string_view name);
 
 }  // namespace eckart

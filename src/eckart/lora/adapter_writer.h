@@ -27,7 +27,7 @@ struct NewModule {
   std::vector<Index> kernel;  // of convolutions: the axes after d_in, which a's columns hold
 };
 
-/// What the file's dtype made of the factors: the same, as they will be read.
+/// What the file's dtype (as AdapterWriter's) makes of the factors: the same, as they will be read.
 NewModule rounded(const NewModule& module, Dtype dtype);
 
 /// Collects modules in an output folder as they are finished (one file a part, so that a killed run
@@ -40,22 +40,27 @@ class AdapterWriter {
 
   /// Whether a killed run had finished this module; it is then not to be added again.
   bool has(const std::string& name) const;
-  /// Writes it as a part. `report`: JSON text that stays with the part, for the final report.
+  /// The same of a tensor that is carried as it is.
+  bool has_saved(const std::string& name) const;
+  /// Writes it as a part. Throws ArgumentError when the factors don't go together; FileError. `report`: JSON text that stays with the part, for the final report.
   void add(const NewModule& module, const std::string& report = {});
   /// A tensor to be carried as it is (modules_to_save), with its bytes.
   void add_saved(const std::string& name, Dtype dtype, const Shape& shape,
                  std::span<const std::byte> bytes);
   /// The report of each finished module, by name.
-  const std::map<std::string, std::string>& reports() const;
+  const std::map<std::string, std::string>& reports() const { return reports_; }
 
   /// Writes both files. `config`: everything but r, lora_alpha, rank_pattern, alpha_pattern,
   /// target_modules and target_parameters, which come from the modules: full names, patterns
-  /// escaped, for ranks other than the largest. Throws FileError.
+  /// escaped, for ranks other than the largest; and but flags that such factors do not need
+  /// (use_rslora, use_dora, init_lora_weights). lora_bias is set when a module has a bias. The folder
+  /// is not committed. Throws FileError.
   void finish(AdapterConfig config, const std::map<std::string, std::string>& metadata = {});
 
  private:
   OutputFolder& folder_;
   Dtype dtype_;
+  std::map<std::string, std::string> reports_;
 };
 
 }  // namespace eckart

@@ -29,7 +29,7 @@ class Fingerprint {
 ///
 /// Its `manifest.jsonl` lists finished parts, each with the hash (XXH3, 128 bit) of its bytes: what
 /// a killed run has finished is kept when the fingerprint is the same and the hash fits; a torn last
-/// line or a part that does not fit is made again. Parts and manifest are removed at the end.
+/// line or a part that does not fit is made again.
 class OutputFolder {
  public:
   /// Throws FileError when the target exists and is not an empty folder (a result is never
@@ -43,26 +43,52 @@ class OutputFolder {
 
   const std::filesystem::path& target() const { return target_; }
   /// Whether this run goes on where another was cut off.
-  bool is_resumed() const;
+  bool is_resumed() const { return is_resumed_; }
 
-  /// Parts: finished pieces of work, by name. `note` is text that is kept with the part.
-  bool has_part(const std::string& name) const;
+  /// Parts: finished pieces of work, by name. `note` is text (UTF-8) that is kept with the part.
+  bool has_part(const std::string& name) const { return by_name_.count(name) != 0; }
+  /// Throws ArgumentError when there is no such part, as `part_path`.
   const std::string& part_note(const std::string& name) const;
   std::vector<std::string> parts() const;  // in the order in which they were finished
-  /// Where its bytes lie. Throws ArgumentError when there is no such part.
+  /// Where its bytes lie.
   std::filesystem::path part_path(const std::string& name) const;
-  /// Writes the bytes and lists the part. Atomic: it is there whole, or not. Throws FileError.
+  /// Writes the bytes and lists the part. Atomic: it is there whole, or not. A part of a name that
+  /// is there already takes its place. Throws FileError.
   void add_part(const std::string& name, std::span<const std::byte> bytes,
                 const std::string& note = {});
 
-  /// Where a file of the result is to be written: in the partial folder. Safe from parts' names.
+  /// Where a file of the result is to be written: a folder that only the result is in.
   std::filesystem::path result_path(const std::string& file_name) const;
-  /// Removes parts and manifest, syncs, and gives the folder its name. Throws FileError.
+  /// Syncs the result, gives it the target's name, and removes parts and manifest. Killed in
+  /// between it leaves either the partial folder or the whole target. Throws FileError.
   void commit();
 
  private:
-  std::filesystem::path target_;
+  struct Part {
+    std::string name;
+    std::string file;
+    std::string note;
+  };
+
+  void check_target() const;
+  void lock();
+  void leave();
+  void make_folders();
+  void read_manifest(const std::string& fingerprint);
+  bool read_line(const std::string& line);
+  void append(const std::string& line);
+  void list(Part part);
+  const Part& require(const std::string& name) const;
+
+  std::filesystem::path target_;  // as given, for messages
+  std::filesystem::path place_;   // absolute, symbolic links followed
   std::filesystem::path partial_;
+  int lock_ = -1;
+  int manifest_ = -1;
+  bool is_resumed_ = false;
+  std::size_t n_files_ = 0;  // of parts, also of those that did not fit
+  std::vector<Part> parts_;
+  std::map<std::string, std::size_t> by_name_;  // into parts_
 };
 
 }  // namespace eckart

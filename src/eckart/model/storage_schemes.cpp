@@ -225,16 +225,6 @@ std::optional<Unpacked> unpack_mlx(const StoredTensor& values, const StoredTenso
   return std::nullopt;
 }
 
-// Values that share a scale along one axis: a power of two, so that a last block cut short (576
-// rows in 5 blocks of 128) does not blur it. 0 where no power of two fits.
-Index block_size(Index size, Index n_blocks) {
-  if (n_blocks <= 1) return size;
-  for (Index block = 1; block <= size; block *= 2) {
-    if ((size - 1) / block + 1 == n_blocks) return block;
-  }
-  return 0;
-}
-
 std::string scale_text(const Shape& values, const StoredTensor* scale) {
   if (scale == nullptr || scale->shape.count() <= 1 || values.rank() < 2) return "one scale";
   const Shape& scales = scale->shape;
@@ -266,6 +256,14 @@ std::optional<Unpacked> unpack_scaled(const StoredTensor& values, const Sides& s
 }
 
 }  // namespace
+
+Index block_size(Index size, Index n_blocks) {
+  if (n_blocks <= 1) return size;
+  for (Index block = 1; block <= size; block *= 2) {
+    if ((size - 1) / block + 1 == n_blocks) return block;
+  }
+  return 0;
+}
 
 std::optional<SideName> side_name(std::string_view name) {
   // Nearly all names, told apart at once.

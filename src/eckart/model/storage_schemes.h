@@ -35,4 +35,8 @@ std::optional<Unpacked> unpack(const StoredTensor& values,
                                const std::vector<const StoredTensor*>& sides,
                                const std::optional<Quantization>& quantization);
 
+/// Values that share a scale along an axis of `size` values and `n_blocks` scales: a power of two, so
+/// that a last block cut short (576 rows in 5 blocks of 128) does not blur it. 0 where none fits.
+Index block_size(Index size, Index n_blocks);
+
 }  // namespace eckart::detail

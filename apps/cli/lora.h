@@ -1,0 +1,11 @@
+// The commands of `eckart lora`. Each file adds one to the group.
+#pragma once
+
+#include "commands.h"
+
+namespace eckart::cli {
+
+void add_lora_inspect(CommandLine& line, CLI::App* group);
+void add_lora_convert(CommandLine& line, CLI::App* group);
+
+}  // namespace eckart::cli

@@ -1,0 +1,142 @@
+#include "eckart/lora/merge.h"
+
+#include "eckart/core/errors.h"
+#include "eckart/io/atomic_file.h"
+#include "eckart/io/findings.h"
+#include "eckart/io/mapped_file.h"
+#include "eckart/lora/carried_files.h"
+#include "eckart/lora/output_folder.h"
+#include "eckart/lora/shard_merge.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+
+namespace eckart {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view config_name = "config.json";
+
+// Exactly, unlike any decimal of fixed length.
+std::string hexadecimal(double x) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%a", x);
+  return text.data();
+}
+
+Fingerprint fingerprint_of(const MergeSources& sources, const MergeRules& rules) {
+  Fingerprint fingerprint;
+  fingerprint.add("merge 1");
+  for (const SafetensorsFile& shard : sources.base.shards()) fingerprint.add_file(shard.path());
+  std::error_code ignored;
+  const fs::path config = sources.base.folder() / config_name;
+  if (fs::is_regular_file(config, ignored)) fingerprint.add_file(config);
+  for (std::size_t i = 0; i < sources.adapters.size(); ++i) {
+    const Adapter& adapter = sources.adapters[i];
+    fingerprint.add_file(adapter.file().path());
+    const fs::path adapter_config = adapter.path() / "adapter_config.json";
+    if (fs::is_regular_file(adapter_config, ignored)) fingerprint.add_file(adapter_config);
+    fingerprint.add(hexadecimal(rules.weights.empty() ? 1 : rules.weights[i]));
+  }
+  fingerprint.add(rules.dtype ? to_string(*rules.dtype) : "as stored");
+  fingerprint.add(rules.fold_tied ? "fold" : "separate");
+  return fingerprint;
+}
+
+std::string_view text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+bool changes_tensors(const MergeSources& sources, const MergePlan& plan) {
+  if (plan.tensors.size() != sources.base.tensors().size()) return true;
+  return std::any_of(plan.tensors.begin(), plan.tensors.end(), [&](const PlannedTensor& tensor) {
+    const StoredTensor* const stored = sources.base.find(tensor.name);
+    return stored == nullptr || stored->dtype != tensor.dtype ||
+           !same_sizes(stored->shape, tensor.shape);
+  });
+}
+
+// Config, index and the other files.
+void write_files(const MergeSources& sources, const MergePlan& plan, const CarriedFiles& files,
+                 OutputFolder& folder, MergeReport& report) {
+  for (const CarriedFile& file : files.carried) {
+    const fs::path to = folder.result_path(file.name.string());
+    if (file.name == config_name) {
+      const EditedConfig edited = edited_config(text_of(open_mapped(file.from)), plan);
+      report.config_changes = edited.changes;
+      if (!edited.changes.empty()) {
+        save_text(to, edited.json);
+        continue;
+      }
+    } else {
+      report.carried.push_back(file.name.string());
+    }
+    copy_carried(file, to);
+  }
+  report.left_out = files.left_out;
+  if (!sources.base.index()) return;
+  const fs::path index = sources.base.index()->path;
+  const fs::path to = folder.result_path(index.filename().string());
+  if (changes_tensors(sources, plan)) {
+    save_text(to, edited_index(text_of(open_mapped(index)), plan, report.bytes));
+  } else {
+    copy_carried({index, index.filename()}, to);
+  }
+}
+
+void check_something_changed(const MergeReport& report) {
+  bool is_delta_alone = true;
+  for (const MergedTensor& tensor : report.tensors) {
+    is_delta_alone = is_delta_alone && (tensor.fate == TensorFate::merged);
+  }
+  const DeltaStatistics& total = report.total;
+  if (!is_delta_alone || total.n_unchanged < total.n_wanted) return;
+  throw_argument_error(
+      "merge: the result would be the base, because every delta is smaller than the stored dtype "
+      "can tell: of " +
+          std::to_string(total.n_wanted) + " entries that change none is rounded to another value",
+      "`--dtype F32` keeps smaller deltas");
+}
+
+}  // namespace
+
+MergeReport merge_adapters(const MergeSources& sources, const fs::path& target,
+                           const MergeOptions& options) {
+  const MergePlan plan = plan_merge(sources, options.rules);
+  const CarriedFiles files = carried_files(sources, plan, target);
+  OutputFolder folder(target, fingerprint_of(sources, options.rules));
+  MergeReport report;
+  std::vector<std::unique_ptr<ShardMerge>> shards;
+  try {
+    // All files first: whether there is room is known before anything is computed.
+    for (std::size_t i = 0; i < plan.shards.size(); ++i) {
+      shards.push_back(std::make_unique<ShardMerge>(sources, plan, i, folder));
+      report.bytes += shards.back()->tensor_bytes();
+    }
+    for (const auto& shard : shards) {
+      shard->run(report, [&](std::uint64_t bytes) {
+        if (options.on_progress) options.on_progress(bytes, report.bytes);
+      });
+    }
+    std::sort(
+        report.tensors.begin(), report.tensors.end(),
+        [](const MergedTensor& a, const MergedTensor& b) { return natural_less(a.name, b.name); });
+    for (const MergedTensor& tensor : report.tensors) report.total.add(tensor.statistics);
+    check_something_changed(report);
+    write_files(sources, plan, files, folder, report);
+  } catch (const std::invalid_argument&) {
+    // No later run of these inputs would end better.
+    folder.discard();
+    throw;
+  }
+  folder.commit();
+  return report;
+}
+
+}  // namespace eckart
