@@ -57,6 +57,8 @@
 #include "eckart/linalg/top_k.h"
 #include "eckart/linalg/vectors.h"
 #include "eckart/lora/factored_svd.h"
+#include "eckart/lora/rank_budget.h"
+#include "eckart/lora/rank_rule.h"
 #include "eckart/model/architecture.h"
 #include "eckart/model/checkpoint_difference.h"
 #include "eckart/model/checkpoint_spectrum.h"
