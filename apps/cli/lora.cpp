@@ -7,11 +7,14 @@
 namespace eckart::cli {
 
 void add_lora(CommandLine& line) {
-  add_command_group(
+  CLI::App* const group = add_command_group(
       line, {.name = "lora",
-             .summary = "Adapters of low rank: look into them, convert them",
+             .summary = "Adapters of low rank: look into them, convert and merge them",
              .examples = {"eckart lora inspect adapter/",
-                          "eckart lora convert adapter/ --to kohya -o adapter.safetensors"}});
+                          "eckart lora convert adapter/ --to kohya -o adapter.safetensors",
+                          "eckart lora merge base/ adapter/ -o merged --verify"}});
+  add_lora_merge(line, group);
+  add_lora_verify(line, group);
 }
 
 }  // namespace eckart::cli

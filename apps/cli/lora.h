@@ -7,5 +7,7 @@ namespace eckart::cli {
 
 void add_lora_inspect(CommandLine& line, CLI::App* group);
 void add_lora_convert(CommandLine& line, CLI::App* group);
+void add_lora_merge(CommandLine& line, CLI::App* group);
+void add_lora_verify(CommandLine& line, CLI::App* group);
 
 }  // namespace eckart::cli

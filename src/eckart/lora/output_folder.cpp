@@ -75,6 +75,13 @@ std::vector<std::string> whole_lines(const fs::path& path, std::uint64_t& end) {
   return lines;
 }
 
+void remove_content(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    fs::remove_all(entry.path(), ignored);
+  }
+}
+
 }  // namespace
 
 void Fingerprint::add(std::string_view text) {
@@ -199,16 +206,15 @@ void OutputFolder::read_manifest(const std::string& fingerprint) {
   for (std::size_t i = 1; i < lines.size() && read_line(lines[i]); ++i) {
     good += lines[i].size() + 1;
   }
-  // What a cut-off run left of its result is written anew.
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(partial_ / result_name, error)) {
-    fs::remove_all(entry.path(), error);
-  }
+  // What a cut-off run left of its result is written anew, unless parts lie in it.
+  const bool is_kept =
+      std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.file.empty(); });
+  if (!is_kept) remove_content(partial_ / result_name);
   manifest_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (manifest_ < 0 || ftruncate(manifest_, static_cast<off_t>(good)) != 0) {
     refuse_by_system(target_, errno);
   }
-  if (lines.empty()) append(head.dump());
+  if (lines.empty()) append(head.dump(), true);
   is_resumed_ = !parts_.empty();
 }
 
@@ -220,6 +226,10 @@ bool OutputFolder::read_line(const std::string& line) {
     const auto found = read.find(key);
     return found != read.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
+  if (!text("part").empty() && text("file").empty() && !text("note").empty()) {
+    list({text("part"), {}, text("note")});
+    return true;
+  }
   const std::string file = std::to_string(++n_files_);
   const fs::path path = partial_ / parts_name / file;
   std::error_code error;
@@ -230,7 +240,7 @@ bool OutputFolder::read_line(const std::string& line) {
   return true;
 }
 
-void OutputFolder::append(const std::string& line) {
+void OutputFolder::append(const std::string& line, bool is_synced) {
   const std::string whole = line + '\n';
   std::size_t done = 0;
   while (done < whole.size()) {
@@ -239,7 +249,7 @@ void OutputFolder::append(const std::string& line) {
     if (taken <= 0) refuse_by_system(target_, taken < 0 ? errno : EIO);
     done += static_cast<std::size_t>(taken);
   }
-  if (fsync(manifest_) != 0) refuse_by_system(target_, errno);
+  if (is_synced && fsync(manifest_) != 0) refuse_by_system(target_, errno);
 }
 
 void OutputFolder::list(Part part) {
@@ -265,7 +275,11 @@ const std::string& OutputFolder::part_note(const std::string& name) const {
 }
 
 fs::path OutputFolder::part_path(const std::string& name) const {
-  return partial_ / parts_name / require(name).file;
+  const Part& part = require(name);
+  if (part.file.empty()) {
+    throw_argument_error("output folder: the part " + printable(name) + " lies in the result");
+  }
+  return partial_ / parts_name / part.file;
 }
 
 std::vector<std::string> OutputFolder::parts() const {
@@ -283,13 +297,26 @@ void OutputFolder::add_part(const std::string& name, std::span<const std::byte> 
   writer.commit();
   const nlohmann::json line = {
       {"part", name}, {"file", file}, {"xxh128", hash_of(bytes)}, {"note", note}};
-  append(line.dump());
+  append(line.dump(), true);
   ++n_files_;
   list({name, file, note});
 }
 
+void OutputFolder::note_part(const std::string& name, const std::string& note) {
+  const nlohmann::json line = {{"part", name}, {"note", note}};
+  append(line.dump(), false);
+  list({name, {}, note});
+}
+
 fs::path OutputFolder::result_path(const std::string& file_name) const {
   return partial_ / result_name / file_name;
+}
+
+void OutputFolder::discard() {
+  parts_.clear();
+  by_name_.clear();
+  std::error_code ignored;
+  fs::remove_all(partial_, ignored);
 }
 
 void OutputFolder::commit() {

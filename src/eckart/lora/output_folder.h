@@ -57,16 +57,23 @@ class OutputFolder {
   void add_part(const std::string& name, std::span<const std::byte> bytes,
                 const std::string& note = {});
 
+  /// Lists a part whose bytes lie in a file of the result. It is listed again by the next run, which
+  /// then finds that file as it was left, and whose caller has to check the bytes by what the note
+  /// says of them. Not synced: a power failure may take the last ones. Throws FileError.
+  void note_part(const std::string& name, const std::string& note);
+
   /// Where a file of the result is to be written: a folder that only the result is in.
   std::filesystem::path result_path(const std::string& file_name) const;
   /// Syncs the result, gives it the target's name, and removes parts and manifest. Killed in
   /// between it leaves either the partial folder or the whole target. Throws FileError.
   void commit();
+  /// Removes all that was written: for work that no later run could end.
+  void discard();
 
  private:
   struct Part {
     std::string name;
-    std::string file;
+    std::string file;  // empty: in the result
     std::string note;
   };
 
@@ -76,7 +83,7 @@ class OutputFolder {
   void make_folders();
   void read_manifest(const std::string& fingerprint);
   bool read_line(const std::string& line);
-  void append(const std::string& line);
+  void append(const std::string& line, bool is_synced);
   void list(Part part);
   const Part& require(const std::string& name) const;
 

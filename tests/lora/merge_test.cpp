@@ -1,0 +1,270 @@
+#include "eckart/lora/merge.h"
+
+#include "eckart/core/parallel.h"
+#include "eckart/lora/verify.h"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "merge_case.h"
+#include "tests/matchers.h"
+#include "tests/thrown.h"
+#include <gtest/gtest.h>
+
+namespace eckart {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Case;
+using testing::content_of;
+using testing::elements;
+using testing::is_near;
+using testing::lora_a;
+using testing::lora_b;
+using testing::put;
+using testing::save;
+using testing::save_adapter;
+using testing::ScratchFolder;
+using testing::thrown_by;
+using testing::Values;
+using Floats = std::vector<float>;
+
+const fs::path golden = fs::path(ECKART_SOURCE_DIR) / "tests/golden/lora";
+
+// One test a folder of the golden pairs: what PEFT's merge_and_unload makes of a float32 base.
+class PeftMerges : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(PeftMerges, ComeOutAgain) {
+  const ScratchFolder folder;
+  const fs::path pair = golden / GetParam();
+  const Case adapted(pair / "base.safetensors", {pair});
+  adapted.merge(folder / "merged");
+  const Checkpoint merged = open_checkpoint(folder / "merged");
+  const Checkpoint expected = open_checkpoint(pair / "merged.safetensors");
+  ASSERT_EQ(merged.tensors().size(), expected.tensors().size());
+  for (const CheckpointTensor& tensor : expected.tensors()) {
+    // Both sum r <= 5 products and the base in float, in orders of their own, and DoRA divides by a
+    // norm: at most 16 roundings, of numbers that are below 4 in all cases.
+    const std::string& name = tensor.stored->name;
+    EXPECT_TRUE(is_near(merged.tensor<float>(name), expected.tensor<float>(name),
+                        {.absolute = 64 * 0x1.0p-24}))
+        << name;
+  }
+  EXPECT_EQ(verify_merge(adapted.sources(), merged).problems, std::vector<std::string>());
+}
+
+INSTANTIATE_TEST_SUITE_P(OfEveryKind, PeftMerges,
+                         ::testing::Values("default", "rslora", "dora", "lora_bias", "patterns",
+                                           "regex", "embeddings", "modules_to_save",
+                                           "trained_biases", "conv1d", "experts", "convolutions"));
+
+class Merge : public ::testing::Test {
+ protected:
+  // A base of one matrix w.weight, and further tensors.
+  fs::path base_of(const Values& w, std::vector<Values> others = {}) {
+    fs::create_directories(folder_ / "base");
+    others.push_back(w);
+    save(folder_ / "base/model.safetensors", others);
+    return folder_ / "base";
+  }
+  // An adapter that adds b a to w.weight.
+  fs::path adapter_of(const std::string& name, std::vector<float> b, std::vector<float> a) {
+    const auto rows = static_cast<Index>(b.size()), columns = static_cast<Index>(a.size());
+    save_adapter(folder_ / name, {lora_b("w", {rows, 1}, std::move(b)),
+                                  lora_a("w", {1, columns}, std::move(a))});
+    return folder_ / name;
+  }
+  fs::path target() const { return folder_ / "merged"; }
+  Floats merged(const std::string& name) const { return elements(target(), name); }
+  std::string error_of(const fs::path& base, const std::vector<fs::path>& adapters,
+                       const MergeRules& rules = {}) const {
+    const std::string text =
+        thrown_by<ArgumentError>([&] { Case(base, adapters).merge(target(), {.rules = rules}); });
+    EXPECT_FALSE(fs::exists(target()));
+    EXPECT_FALSE(fs::exists(folder_ / "merged.partial"));
+    return text;
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(Merge, AddsTheProductOfTheFactors) {
+  const fs::path base = base_of({"w.weight", {2, 3}, {1, 2, 3, 4, 5, 6}});
+  Case(base, {adapter_of("a", {1, 10}, {0.5f, 0, -0.5f})}).merge(target());
+  EXPECT_EQ(merged("w.weight"), (Floats{1.5f, 2, 2.5f, 9, 5, 1}));
+}
+
+// In BF16 1 is followed by 1 + 2^-7. The delta 2^-8 + 2^-17 lies just above the middle; rounded
+// to BF16 by itself it would be 2^-8, the middle, and the sum would go back to the even 1.
+TEST_F(Merge, AddsInFloatAndRoundsOnce) {
+  const fs::path base = base_of({"w.weight", {1, 2}, {1, 1}, Dtype::bf16});
+  Case(base, {adapter_of("a", {1}, {0x1.0p-8f + 0x1.0p-17f, 0x1.0p-8f})}).merge(target());
+  EXPECT_EQ(merged("w.weight"), (Floats{1 + 0x1.0p-7f, 1}));
+}
+
+// Rounded in turn, each of the two would be swallowed.
+TEST_F(Merge, SeveralAdaptersAreSummedBeforeTheRounding) {
+  const fs::path base = base_of({"w.weight", {1, 1}, {1}, Dtype::bf16});
+  const float quarter = 0x1.8p-9f;
+  Case(base, {adapter_of("a", {1}, {quarter}), adapter_of("b", {1}, {quarter})}).merge(target());
+  EXPECT_EQ(merged("w.weight"), (Floats{1 + 0x1.0p-7f}));
+}
+
+TEST_F(Merge, WeightsMultiplyTheDeltas) {
+  const fs::path base = base_of({"w.weight", {1, 2}, {1, 1}});
+  const Case two(base, {adapter_of("a", {1}, {1, 0}), adapter_of("b", {1}, {0, 8})});
+  two.merge(target(), {.rules = {.weights = {2, -0.5}}});
+  EXPECT_EQ(merged("w.weight"), (Floats{3, -3}));
+}
+
+TEST_F(Merge, SaysHowMuchOfTheDeltaTheDtypeSwallowed) {
+  const fs::path base = base_of({"w.weight", {1, 4}, {1, 1, 1, 1}, Dtype::bf16});
+  // Wanted: half a place (stays), a place (kept), nothing (not counted), a place and a half (two).
+  const float place = 0x1.0p-7f;
+  const MergeReport report =
+      Case(base, {adapter_of("a", {1}, {place / 2, place, 0, 1.5f * place})}).merge(target());
+  EXPECT_EQ(merged("w.weight"), (Floats{1, 1 + place, 1, 1 + 2 * place}));
+  ASSERT_EQ(report.tensors.size(), 1u);
+  const DeltaStatistics& s = report.tensors[0].statistics;
+  EXPECT_EQ(s.n_wanted, 3);
+  EXPECT_EQ(s.n_unchanged, 1);
+  // Errors of half a place twice, of a delta of 0.5, 1 and 1.5 places.
+  EXPECT_DOUBLE_EQ(s.swallowed(), std::sqrt(0.5 / 3.5));
+  EXPECT_DOUBLE_EQ(s.relative_norm(), static_cast<double>(place) * std::sqrt(3.5 / 4));
+  EXPECT_EQ(report.total.n_unchanged, 1);
+}
+
+TEST_F(Merge, AMergeThatRoundingUndoesIsAnError) {
+  const fs::path base = base_of({"w.weight", {1, 2}, {1, 1}, Dtype::bf16});
+  EXPECT_EQ(error_of(base, {adapter_of("a", {1}, {1e-4f, 1e-4f})}),
+            "merge: the result would be the base, because every delta is smaller than the stored "
+            "dtype can tell: of 2 entries that change none is rounded to another value\n"
+            "hint: `--dtype F32` keeps smaller deltas");
+}
+
+TEST_F(Merge, AnAdapterThatWasNeverTrainedIsAnError) {
+  const fs::path base = base_of({"w.weight", {1, 2}, {1, 1}});
+  EXPECT_EQ(error_of(base, {adapter_of("a", {0}, {1, 1})}),
+            "merge: the result would be the base, because every B A of the adapters is 0\n"
+            "hint: an adapter that was never trained has B = 0; a weight of 0 takes one away");
+  EXPECT_NE(error_of(base, {adapter_of("b", {1}, {1, 1})}, {.weights = {0}}).find("is 0"),
+            std::string::npos);
+}
+
+TEST_F(Merge, AModuleThatFitsNothingIsNamedWithTheClosest) {
+  const fs::path base =
+      base_of({"w.weight", {1, 2}, {1, 1}}, {{"model.layers.0.v_proj.weight", {1, 2}, {1, 1}}});
+  save_adapter(folder_ / "a", {lora_b("model.layers.1.v_proj", {1, 1}, {1}),
+                               lora_a("model.layers.1.v_proj", {1, 2}, {1, 1})},
+               R"(, "base_model_name_or_path": "org/other")");
+  EXPECT_EQ(error_of(base, {folder_ / "a"}),
+            "merge: " + (folder_ / "a").string() +
+                " changes model.layers.1.v_proj, but the base has no tensor of that name\n"
+                "hint: closest are model.layers.0.v_proj.weight, w.weight; the adapter was made "
+                "for org/other");
+}
+
+TEST_F(Merge, AnotherModelsShapesAreAnError) {
+  const fs::path base = base_of({"w.weight", {2, 2}, {1, 1, 1, 1}});
+  const std::string text = thrown_by<ShapeError>(
+      [&] { Case(base, {adapter_of("a", {1, 1, 1}, {1, 1})}).merge(target()); });
+  EXPECT_EQ(text, "merge: for w.weight " + (folder_ / "a").string() +
+                      " holds 3x2 (B A), but the base's is 2x2");
+}
+
+TEST_F(Merge, ValuesThatAreNoNumbersAreNamed) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const fs::path base = base_of({"w.weight", {2, 2}, {1, 1, nan, 1}});
+  EXPECT_EQ(error_of(base, {adapter_of("a", {1, 1}, {1, 1})}),
+            "merge: w.weight of the base is NaN at (1, 0)\n"
+            "hint: `eckart check BASE --values` lists all such values");
+  EXPECT_NE(error_of(base, {adapter_of("b", {1, nan}, {1, 1})}).find("lora_B"), std::string::npos);
+}
+
+TEST_F(Merge, ASumThatTheDtypeCantHoldIsAnErrorAndNotInfinity) {
+  const fs::path base = base_of({"w.weight", {1, 2}, {1, 65504}, Dtype::f16});
+  EXPECT_EQ(error_of(base, {adapter_of("a", {1}, {1, 16})}),
+            "merge: w.weight would be 65520.000000 at (0, 1), but that is too large for F16\n"
+            "hint: `--dtype BF16` or `--dtype F32` reach further");
+  Case(base, {folder_ / "a"}).merge(target(), {.rules = {.dtype = Dtype::f32}});
+  EXPECT_EQ(merged("w.weight"), (Floats{2, 65520}));
+}
+
+TEST_F(Merge, WeightsAreCountedAndFinite) {
+  const fs::path base = base_of({"w.weight", {1, 1}, {1}});
+  const fs::path a = adapter_of("a", {1}, {1});
+  EXPECT_EQ(error_of(base, {a}, {.weights = {1, 2}}),
+            "merge: 1 adapters and 2 weights, but each adapter has one weight");
+  EXPECT_EQ(error_of(base, {a}, {.weights = {std::numeric_limits<double>::infinity()}}),
+            "merge: a weight must be a finite number");
+  EXPECT_EQ(error_of(base, {}), "merge: there is no adapter");
+  EXPECT_EQ(error_of(base, {a}, {.dtype = Dtype::f8_e4m3}),
+            "merge: the dtype is F8_E4M3, but a result is F32, F16 or BF16");
+}
+
+TEST_F(Merge, WhatTwoAdaptersSaveCantBothReplaceIt) {
+  const fs::path base = base_of({"w.weight", {1, 1}, {1}}, {{"norm.weight", {2}, {1, 1}}});
+  const auto saved = [&](const std::string& name) {
+    save_adapter(folder_ / name, {{"base_model.model.norm.weight", {2}, {3, 4}}},
+                 R"(, "modules_to_save": ["norm"])");
+    return folder_ / name;
+  };
+  const std::string text = error_of(base, {saved("a"), saved("b")});
+  EXPECT_NE(text.find("norm.weight is saved whole by"), std::string::npos) << text;
+  EXPECT_NE(error_of(base, {folder_ / "a"}, {.weights = {0.5}}).find("its weight can only be 1"),
+            std::string::npos);
+  Case(base, {folder_ / "a"}).merge(target());
+  EXPECT_EQ(merged("norm.weight"), (Floats{3, 4}));
+}
+
+TEST_F(Merge, DoraIsNotSummedWithOthersNorWeighted) {
+  const ScratchFolder& folder = folder_;
+  const fs::path pair = golden / "dora";
+  save_adapter(folder / "a", {lora_b("model.layers.0.self_attn.q_proj", {16, 1}, Floats(16, 1)),
+                              lora_a("model.layers.0.self_attn.q_proj", {1, 16}, Floats(16, 1))});
+  const fs::path base = pair / "base.safetensors";
+  EXPECT_NE(error_of(base, {pair, folder / "a"}).find("of which one is DoRA"), std::string::npos);
+  EXPECT_NE(error_of(base, {folder / "a", pair}).find("of which one is DoRA"), std::string::npos);
+  EXPECT_NE(error_of(base, {pair}, {.weights = {2}}).find("is DoRA, so that its weight"),
+            std::string::npos);
+}
+
+TEST_F(Merge, ABiasNeedsABiasInTheBase) {
+  const fs::path base = base_of({"w.weight", {2, 2}, {1, 1, 1, 1}});
+  save_adapter(folder_ / "a", {lora_b("w", {2, 1}, {1, 1}), lora_a("w", {1, 2}, {1, 1}),
+                               {"base_model.model.w.lora_B.bias", {2}, {1, 1}}},
+               R"(, "lora_bias": true)");
+  EXPECT_NE(error_of(base, {folder_ / "a"}).find("has no bias that it could be added to"),
+            std::string::npos);
+}
+
+TEST_F(Merge, TheResultDoesNotDependOnTheNumberOfThreads) {
+  Floats w(600 * 513), b(600), a(513);
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i % 1001) / 1000 - 0.5f;
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i % 17) / 64;
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 13) / 64;
+  const fs::path base = base_of({"w.weight", {600, 513}, w, Dtype::bf16});
+  const Case one(base, {adapter_of("a", b, a)});
+  set_thread_count(1);
+  const MergeReport alone = one.merge(folder_ / "alone");
+  set_thread_count(3);
+  const MergeReport together = one.merge(folder_ / "together");
+  set_thread_count(0);
+  EXPECT_EQ(content_of(folder_ / "alone/model.safetensors"),
+            content_of(folder_ / "together/model.safetensors"));
+  EXPECT_EQ(alone.total.error_squares, together.total.error_squares);
+}
+
+TEST_F(Merge, AResultNeverOverwritesAnother) {
+  const fs::path base = base_of({"w.weight", {1, 1}, {1}});
+  const Case one(base, {adapter_of("a", {1}, {1})});
+  fs::create_directories(target());
+  put(target() / "kept", "mine");
+  EXPECT_NE(thrown_by<FileError>([&] { one.merge(target()); }).find("is there already"),
+            std::string::npos);
+  EXPECT_EQ(content_of(target() / "kept"), "mine");
+}
+
+}  // namespace
+}  // namespace eckart
