@@ -24,10 +24,10 @@ struct NewModule {
   /// One pair; of experts one a expert, all of the same rank. b d_out x r, a r x d_in.
   std::vector<Tensor<float>> b;
   std::vector<Tensor<float>> a;
-  std::optional<Tensor<float>> bias;  // d_out
-  std::vector<Index> kernel;  // of convolutions: the axes after d_in, which a's columns hold
-  std::optional<double> alpha;
-  std::optional<Tensor<float>> magnitude;  // DoRA: d_out; saved in F32 whatever the factors' dtype
+  std::optional<Tensor<float>> bias = {};  // d_out
+  std::vector<Index> kernel = {};  // of convolutions: the axes after d_in, which a's columns hold
+  std::optional<double> alpha = {};
+  std::optional<Tensor<float>> magnitude = {};  // DoRA: d_out; saved in F32 whatever the factors are
 };
 
 /// What the file's dtype (as AdapterWriter's) makes of the factors: the same, as they will be read.
