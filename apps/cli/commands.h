@@ -59,6 +59,7 @@ void add_eigh(CommandLine& line);
 void add_svd(CommandLine& line);
 void add_pca(CommandLine& line);
 void add_spectrum(CommandLine& line);
+void add_diff(CommandLine& line);
 void add_lora(CommandLine& line);
 void add_man(CommandLine& line);
 void add_completion(CommandLine& line);

@@ -174,10 +174,13 @@ TEST_F(Narrow, F32IsCopiedToTheBitAndThreadsChangeNothing) {
 
 TEST_F(Narrow, RefusesOtherDtypesAndSizes) {
   std::vector<std::byte> out(3);
-  EXPECT_EQ(
-      thrown_by<ArgumentError>([&] { narrow(Dtype::i8, std::vector<float>{1, 2, 3}, out); }),
-      "narrow: I8 is asked for, but only F32 F16 BF16 F8_E4M3 F8_E5M2 are written");
-  EXPECT_EQ(thrown_by<ArgumentError>([&] { narrow(Dtype::bf16, std::vector<float>{1, 2}, out); }),
+  EXPECT_EQ(thrown_by<ArgumentError>([&] {
+              narrow(Dtype::i8, std::vector<float>{1, 2, 3}, out);
+            }),
+            "narrow: I8 is asked for, but only F32 F16 BF16 F8_E4M3 F8_E5M2 are written");
+  EXPECT_EQ(thrown_by<ArgumentError>([&] {
+              narrow(Dtype::bf16, std::vector<float>{1, 2}, out);
+            }),
             "narrow: 3 bytes for 2 elements of BF16, but each takes 2");
   EXPECT_FALSE(is_narrowable(Dtype::f64));
   EXPECT_TRUE(is_narrowable(Dtype::f32));

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/io/scratch_folder.h"
 #include "tests/io/safetensors_bytes.h"
+#include "tests/io/scratch_folder.h"
 #include "tests/thrown.h"
 
 namespace eckart::testing {

@@ -86,8 +86,8 @@ void expect_deltas_of_peft(std::string_view name) {
     const std::string tensor = module.name + ".weight";
     const Tensor<double> delta = delta_of(golden.adapter, module);
     if (is_conv1d(module.name)) {
-      EXPECT_TRUE(is_near(delta.view().transpose(),
-                          golden.difference(tensor, module.d_in).view(), float_bound))
+      EXPECT_TRUE(is_near(delta.view().transpose(), golden.difference(tensor, module.d_in).view(),
+                          float_bound))
           << module.name;
     } else {
       EXPECT_TRUE(is_near(delta, golden.difference(tensor, module.d_out), float_bound))
@@ -154,8 +154,8 @@ TEST(OpenAdapter, OfDoraHasAMagnitudeForEachOutput) {
       const double factor = static_cast<double>(m(i)) / std::sqrt(squares);
       for (Index j = 0; j < merged.size(1); ++j) merged(i, j) *= factor;
     }
-    EXPECT_TRUE(is_near(merged, load_floats(golden.merged, *golden.merged.find(tensor)),
-                        float_bound));
+    EXPECT_TRUE(
+        is_near(merged, load_floats(golden.merged, *golden.merged.find(tensor)), float_bound));
   }
 }
 
@@ -185,8 +185,8 @@ TEST(OpenAdapter, FindsWhatReplacesTheBasesTensors) {
 
 TEST(OpenAdapter, LeavesCopiesOfTheBaseOutAndSaysSo) {
   const Adapter adapter = open_adapter(golden_adapter("embeddings"));
-  EXPECT_EQ(rules_of(adapter.warnings()),
-            (Lines{"warning base_copy base_model.model.lm…", "warning base_copy base_model.model.mo…"}));
+  EXPECT_EQ(rules_of(adapter.warnings()), (Lines{"warning base_copy base_model.model.lm…",
+                                                 "warning base_copy base_model.model.mo…"}));
   const AdapterModule& table = module_named(adapter, "model.embed_tokens");
   EXPECT_EQ(table.kind, AdapterKind::embedding);
   EXPECT_EQ(table.d_out, 20);
@@ -195,7 +195,8 @@ TEST(OpenAdapter, LeavesCopiesOfTheBaseOutAndSaysSo) {
 
 // lora_down 1x2 and lora_up 2x1.
 HandTensors kohya_pair(const std::string& name) {
-  return {{name + ".lora_down.weight", {{1, 2}, {1, 2}}}, {name + ".lora_up.weight", {{2, 1}, {3, 5}}}};
+  return {{name + ".lora_down.weight", {{1, 2}, {1, 2}}},
+          {name + ".lora_up.weight", {{2, 1}, {3, 5}}}};
 }
 
 TEST(OpenAdapter, OfKohyaDividesAlphaByTheRank) {
@@ -276,41 +277,47 @@ constexpr std::string_view rank_2 = "{'peft_type': 'LORA', 'r': 2, 'target_modul
 TEST(OpenAdapter, NamesWhatHasNoPartner) {
   HandTensors tensors = peft_pair("q");
   tensors.erase(prefix + "q.lora_B.weight");
-  EXPECT_EQ(opening(tensors, rank_2),
-            "tensor \"base_model.model.q.lora_A.weight\": its module has no lora_B, but a module has "
-            "both factors\n  hint: the file was cut or merged by hand: save the adapter again");
+  EXPECT_EQ(
+      opening(tensors, rank_2),
+      "tensor \"base_model.model.q.lora_A.weight\": its module has no lora_B, but a module has "
+      "both factors\n  hint: the file was cut or merged by hand: save the adapter again");
 }
 
 TEST(OpenAdapter, NamesTensorsThatDoNothing) {
   HandTensors tensors = peft_pair("q");
   tensors[prefix + "norm.weight"] = {{2}, {1, 1}};
-  EXPECT_EQ(opening(tensors, rank_2),
-            "tensor \"base_model.model.norm.weight\": it belongs to no module of the adapter and no "
-            "entry of modules_to_save names it, but every tensor of an adapter does something");
+  EXPECT_EQ(
+      opening(tensors, rank_2),
+      "tensor \"base_model.model.norm.weight\": it belongs to no module of the adapter and no "
+      "entry of modules_to_save names it, but every tensor of an adapter does something");
 }
 
 TEST(OpenAdapter, HoldsTheRankAgainstTheConfig) {
-  EXPECT_EQ(opening(peft_pair("q"), "{'peft_type': 'LORA', 'r': 8, 'target_modules': ['q']}"),
-            "tensor \"base_model.model.q.lora_A.weight\": its rank is 2, but adapter_config.json gives "
-            "its module rank 8\n  hint: correct r or rank_pattern there");
+  EXPECT_EQ(
+      opening(peft_pair("q"), "{'peft_type': 'LORA', 'r': 8, 'target_modules': ['q']}"),
+      "tensor \"base_model.model.q.lora_A.weight\": its rank is 2, but adapter_config.json gives "
+      "its module rank 8\n  hint: correct r or rank_pattern there");
 }
 
 TEST(OpenAdapter, RefusesShapesThatDoNotGoTogether) {
   HandTensors tensors = peft_pair("q");
   tensors[prefix + "q.lora_B.weight"] = {{2, 3}, {1, 2, 3, 4, 5, 6}};
-  EXPECT_EQ(opening(tensors, rank_2),
-            "tensor \"base_model.model.q.lora_A.weight\": it is 2x3 and its partner "
-            "\"base_model.model.q.lora_B.weight\" is 2x3, but the first's rows and the second's columns "
-            "are the rank, which is one number");
+  EXPECT_EQ(
+      opening(tensors, rank_2),
+      "tensor \"base_model.model.q.lora_A.weight\": it is 2x3 and its partner "
+      "\"base_model.model.q.lora_B.weight\" is 2x3, but the first's rows and the second's columns "
+      "are the rank, which is one number");
 }
 
 TEST(OpenAdapter, RefusesTrainedTokens) {
   HandTensors tensors = peft_pair("q");
   tensors[prefix + "embed_tokens.token_adapter.trainable_tokens_delta"] = {{1, 2}, {1, 1}};
-  EXPECT_EQ(opening(tensors, rank_2),
-            "tensor \"base_model.model.embed_tokens.token_adapter.trainable_tokens_delta\": it holds rows "
-            "of a table that were trained by themselves (trainable_token_indices), but Eckart does not "
-            "read those\n  hint: merge the adapter with PEFT");
+  EXPECT_EQ(
+      opening(tensors, rank_2),
+      "tensor \"base_model.model.embed_tokens.token_adapter.trainable_tokens_delta\": it holds "
+      "rows "
+      "of a table that were trained by themselves (trainable_token_indices), but Eckart does not "
+      "read those\n  hint: merge the adapter with PEFT");
 }
 
 TEST(OpenAdapter, HoldsMagnitudesAgainstUseDora) {
@@ -325,45 +332,50 @@ TEST(OpenAdapter, HoldsMagnitudesAgainstUseDora) {
 }
 
 TEST(OpenAdapter, CountsTheParametersOfWrappedModules) {
-  EXPECT_EQ(opening(peft_pair("experts.base_layer"),
-                    "{'peft_type': 'LORA', 'r': 2, 'target_parameters': ['experts.up']}"),
-            "tensor \"base_model.model.experts.base_layer.lora_A.weight\": its module has 0 pairs of "
-            "factors, but target_parameters names 1 of its parameters");
+  EXPECT_EQ(
+      opening(peft_pair("experts.base_layer"),
+              "{'peft_type': 'LORA', 'r': 2, 'target_parameters': ['experts.up']}"),
+      "tensor \"base_model.model.experts.base_layer.lora_A.weight\": its module has 0 pairs of "
+      "factors, but target_parameters names 1 of its parameters");
 }
 
 TEST(OpenAdapter, RefusesKohyasOtherKindsByName) {
   const ScratchFolder folder;
   for (const auto& [suffix, text] : std::map<std::string, std::string>{
            {".dora_scale",
-            "DoRA's magnitude as LyCORIS has it, one for each input where PEFT has one for each output"},
+            "DoRA's magnitude as LyCORIS has it, one for each input where PEFT has one for each "
+            "output"},
            {".lora_mid.weight", "a core tensor between the factors of a convolution (CP)"},
            {".diff", "a whole difference, which is not of low rank"}}) {
     HandTensors tensors = kohya_pair("lora_unet_a");
     tensors["lora_unet_a" + suffix] = {{1, 2}, {1, 1}};
     save_floats(folder / "x.safetensors", tensors);
     EXPECT_EQ(thrown_by<FormatError>([&] { open_adapter(folder / "x.safetensors"); }),
-              (folder / "x.safetensors").string() + ": tensor \"lora_unet_a" + suffix + "\": it is " +
-                  text + ", but Eckart reads lora_down, lora_up and alpha of kohya's files");
+              (folder / "x.safetensors").string() + ": tensor \"lora_unet_a" + suffix +
+                  "\": it is " + text +
+                  ", but Eckart reads lora_down, lora_up and alpha of kohya's files");
   }
 }
 
 TEST(OpenAdapter, SaysHowToConvertAPickle) {
   const ScratchFolder folder;
   put(folder / "adapter_model.bin", "x");
-  EXPECT_EQ(thrown_by<FileError>([&] { open_adapter(folder.path()); }),
-            folder.path().string() +
-                ": holds adapter_model.bin, a pickle, but Eckart reads safetensors: a pickle is a "
-                "program\n  hint: load the adapter with PEFT and save it again: save_pretrained writes "
-                "safetensors");
+  EXPECT_EQ(
+      thrown_by<FileError>([&] { open_adapter(folder.path()); }),
+      folder.path().string() +
+          ": holds adapter_model.bin, a pickle, but Eckart reads safetensors: a pickle is a "
+          "program\n  hint: load the adapter with PEFT and save it again: save_pretrained writes "
+          "safetensors");
 }
 
 TEST(OpenAdapter, SaysWhatAFolderLacks) {
   const ScratchFolder folder;
-  EXPECT_EQ(thrown_by<FileError>([&] { open_adapter(folder.path()); }),
-            folder.path().string() +
-                ": holds neither adapter_model.safetensors (PEFT) nor adapters.safetensors (MLX), but an "
-                "adapter's folder has one of them\n  hint: give the .safetensors file itself when it has "
-                "another name");
+  EXPECT_EQ(
+      thrown_by<FileError>([&] { open_adapter(folder.path()); }),
+      folder.path().string() +
+          ": holds neither adapter_model.safetensors (PEFT) nor adapters.safetensors (MLX), but an "
+          "adapter's folder has one of them\n  hint: give the .safetensors file itself when it has "
+          "another name");
 }
 
 TEST(OpenAdapter, WarnsOfABaseThatWasChangedAtTheStart) {
@@ -371,9 +383,10 @@ TEST(OpenAdapter, WarnsOfABaseThatWasChangedAtTheStart) {
   save_peft(folder.path(), peft_pair("q"),
             "{'peft_type': 'LORA', 'r': 2, 'target_modules': ['q'], 'init_lora_weights': "
             "'pissa_niter_4'}");
-  EXPECT_EQ(lines_of(open_adapter(folder.path()).warnings()),
-            Lines{"warning changed_base: init_lora_weights is \"pissa_niter_4\": the factors go with the "
-                  "base that was changed at the start, not with the original one"});
+  EXPECT_EQ(
+      lines_of(open_adapter(folder.path()).warnings()),
+      Lines{"warning changed_base: init_lora_weights is \"pissa_niter_4\": the factors go with the "
+            "base that was changed at the start, not with the original one"});
 }
 
 TEST(CheckFinite, NamesTheFirstNumberThatIsNone) {
@@ -382,12 +395,14 @@ TEST(CheckFinite, NamesTheFirstNumberThatIsNone) {
   tensors[prefix + "q.lora_B.weight"].elements[5] = std::numeric_limits<float>::quiet_NaN();
   save_peft(folder.path(), tensors, rank_2);
   const Adapter adapter = open_adapter(folder.path());
-  EXPECT_EQ(thrown_by<ArgumentError>([&] { check_finite(adapter); }),
-            "lora: tensor \"base_model.model.q.lora_B.weight\" of " +
-                (folder / "adapter_model.safetensors").string() +
-                " has a NaN at (2, 1), but an adapter's numbers must be finite\n  hint: it comes from the "
-                "training, or from a dtype that was too narrow: save the adapter again from a sound "
-                "checkpoint");
+  EXPECT_EQ(
+      thrown_by<ArgumentError>([&] { check_finite(adapter); }),
+      "lora: tensor \"base_model.model.q.lora_B.weight\" of " +
+          (folder / "adapter_model.safetensors").string() +
+          " has a NaN at (2, 1), but an adapter's numbers must be finite\n  hint: it comes from "
+          "the "
+          "training, or from a dtype that was too narrow: save the adapter again from a sound "
+          "checkpoint");
 }
 
 TEST(ResolveNames, UndoesUnderscoresWithTheBasesNames) {

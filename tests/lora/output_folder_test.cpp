@@ -135,10 +135,11 @@ TEST(OutputFolder, OtherInputsOrOptionsAreRefused) {
   const ScratchFolder scratch;
   OutputFolder(scratch / "out", fingerprint_of("a")).add_part("p", bytes_of("1"));
   const std::string partial = (scratch / "out.partial").string();
-  EXPECT_EQ(thrown_by<FileError>([&] { OutputFolder(scratch / "out", fingerprint_of("b")); }),
-            "save: " + (scratch / "out").string() + " can't be written, because " + partial +
-                " holds the unfinished work of a run with other inputs or options\n  hint: remove " +
-                partial + ", or choose another name");
+  EXPECT_EQ(
+      thrown_by<FileError>([&] { OutputFolder(scratch / "out", fingerprint_of("b")); }),
+      "save: " + (scratch / "out").string() + " can't be written, because " + partial +
+          " holds the unfinished work of a run with other inputs or options\n  hint: remove " +
+          partial + ", or choose another name");
   EXPECT_TRUE(OutputFolder(scratch / "out", fingerprint_of("a")).has_part("p"));
 }
 
@@ -167,8 +168,9 @@ TEST(OutputFolder, NothingIsOverwritten) {
     return "save: " + (scratch / name).string() + " can't be written, because ";
   };
   EXPECT_EQ(refusal("full"),
-            begin("full") + "it is there already and not empty\n  hint: a result never overwrites "
-                            "another: remove it, or choose another name");
+            begin("full") +
+                "it is there already and not empty\n  hint: a result never overwrites "
+                "another: remove it, or choose another name");
   EXPECT_EQ(refusal("file"),
             begin("file") + "a file of that name is there\n  hint: choose another name");
   EXPECT_EQ(refusal("no/out"), begin("no/out") + (scratch / "no").string() +
@@ -193,9 +195,9 @@ TEST(OutputFolder, AFullDiskIsAnErrorAndThePartIsNotListed) {
     try {
       folder.add_part("large", bytes_of(std::string(100'000, 'x')));
     } catch (const FileError& error) {
-      const bool is_right = error.message().find("the file may not grow that large here") !=
-                                std::string::npos &&
-                            !folder.has_part("large");
+      const bool is_right =
+          error.message().find("the file may not grow that large here") != std::string::npos &&
+          !folder.has_part("large");
       _exit(is_right ? 0 : 1);
     }
     _exit(2);

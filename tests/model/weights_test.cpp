@@ -100,8 +100,7 @@ TEST(Weights, OneScaleIsForAll) {
       .add<float>("q.weight_scale", Dtype::f32, {}, {0.5F})
       .add<float>("q.input_scale", Dtype::f32, {}, {7});
   file.open();
-  EXPECT_TRUE(
-      is_near(file.load("q.weight"), Tensor<float>::matrix({{0.5F, 1}, {1.5F, -0.5F}})));
+  EXPECT_TRUE(is_near(file.load("q.weight"), Tensor<float>::matrix({{0.5F, 1}, {1.5F, -0.5F}})));
 }
 
 TEST(Weights, AScaleARowIsAColumnOrAVector) {

@@ -65,8 +65,11 @@ void check_target(const fs::path& asked, const fs::path& target) {
   }
   // A rename would get around the protection that any other write respects.
   if (faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0) {
-    refuse(asked, errno == EROFS ? detail::write_error_text(errno) : "because the file there is write-protected",
-           errno == EROFS ? detail::write_error_hint(errno) : "`chmod u+w` it, or choose another name");
+    refuse(asked,
+           errno == EROFS ? detail::write_error_text(errno)
+                          : "because the file there is write-protected",
+           errno == EROFS ? detail::write_error_hint(errno)
+                          : "`chmod u+w` it, or choose another name");
   }
 }
 
@@ -224,9 +227,10 @@ void AtomicFile::commit() {
   const int error = errno;
   close(folder_descriptor);
   if (result != 0 && error != EINVAL && error != EROFS) {  // EINVAL: no such thing as a sync here
-    throw_file_error(asked_.string(),
-                     "save: " + shown(asked_) + " is written, but its folder can't be synced, " +
-                         detail::write_error_text(error) + ": after a power failure it may be gone");
+    throw_file_error(asked_.string(), "save: " + shown(asked_) +
+                                          " is written, but its folder can't be synced, " +
+                                          detail::write_error_text(error) +
+                                          ": after a power failure it may be gone");
   }
 }
 
@@ -250,7 +254,8 @@ void AtomicFile::link_or_rename() {
 }
 
 void AtomicFile::fail(int error, const std::string& what) const {
-  refuse(asked_, detail::write_error_text(error) + (what.empty() ? "" : ": " + what), detail::write_error_hint(error));
+  refuse(asked_, detail::write_error_text(error) + (what.empty() ? "" : ": " + what),
+         detail::write_error_hint(error));
 }
 
 std::string AtomicFile::progress(std::uint64_t wanted) const {

@@ -18,12 +18,18 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 14> weight_endings = {
-    ".safetensors", ".bin",  ".pt",          ".pth",  ".ckpt",   ".gguf", ".ggml",
-    ".h5",          ".onnx", ".onnx_data",   ".msgpack", ".tflite", ".pb", ".index.json"};
-constexpr std::array<std::string_view, 10> tokenizer_files = {
-    "tokenizer.json",  "tokenizer.model",       "tokenizer_config.json", "special_tokens_map.json",
-    "vocab.json",      "vocab.txt",             "merges.txt",            "added_tokens.json",
-    "spiece.model",    "chat_template.jinja"};
+    ".safetensors", ".bin",  ".pt",        ".pth",     ".ckpt",   ".gguf", ".ggml",
+    ".h5",          ".onnx", ".onnx_data", ".msgpack", ".tflite", ".pb",   ".index.json"};
+constexpr std::array<std::string_view, 10> tokenizer_files = {"tokenizer.json",
+                                                              "tokenizer.model",
+                                                              "tokenizer_config.json",
+                                                              "special_tokens_map.json",
+                                                              "vocab.json",
+                                                              "vocab.txt",
+                                                              "merges.txt",
+                                                              "added_tokens.json",
+                                                              "spiece.model",
+                                                              "chat_template.jinja"};
 
 bool is_weights(const std::string& name) {
   return std::any_of(weight_endings.begin(), weight_endings.end(),
@@ -92,7 +98,8 @@ void take_tokenizer(const fs::path& adapter, CarriedFiles& found) {
   };
   std::erase_if(found.carried, [&](const CarriedFile& file) { return is_tokenizers(file.name); });
   for (const std::string_view name : tokenizer_files) {
-    if (fs::is_regular_file(adapter / name, ignored)) found.carried.push_back({adapter / name, name});
+    if (fs::is_regular_file(adapter / name, ignored))
+      found.carried.push_back({adapter / name, name});
   }
 }
 
@@ -176,8 +183,7 @@ void copy_carried(const CarriedFile& file, const fs::path& to) {
   if (!error) return;
   throw_file_error(to.string(),
                    "save: " + printable_path(file.from.string()) + " can't be copied to " +
-                       printable_path(to.string()) + ", " +
-                       detail::write_error_text(error.value()),
+                       printable_path(to.string()) + ", " + detail::write_error_text(error.value()),
                    detail::write_error_hint(error.value()));
 }
 
@@ -193,7 +199,8 @@ EditedConfig edited_config(std::string_view json, const MergePlan& plan) {
     }
   }
   if (plan.config_dtype) {
-    for (const char* key : {"torch_dtype", "dtype"}) editor.set(key, torch_name(*plan.config_dtype));
+    for (const char* key : {"torch_dtype", "dtype"})
+      editor.set(key, torch_name(*plan.config_dtype));
   }
   return std::move(editor).result();
 }

@@ -51,7 +51,7 @@ struct ExtractedTensor {
   double certified_error = 0;
   /// Of the adapter's factors as they are stored, rounded to its dtype.
   double error = 0;
-  std::string method;
+  std::string method = {};
 
   /// The share of the squared difference that the rank holds.
   double energy_kept() const;

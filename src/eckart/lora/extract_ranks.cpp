@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -21,6 +22,28 @@ void check_share(const char* name, double share) {
 
 bool is_low_rank(const PlannedExtract& tensor) {
   return tensor.fate == ExtractFate::low_rank && tensor.norms.difference > 0;
+}
+
+// The matrices that have taken all that is known of them and might take more: what is not known of
+// a matrix is at most its last square, which may push out less, or fill what is left.
+std::vector<bool> at_their_end(const std::vector<RankCandidate>& matrices,
+                               const std::vector<Index>& ranks, Index budget) {
+  double least_gain = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    budget -= ranks[i] * matrices[i].parameters;
+    if (ranks[i] == 0) continue;
+    least_gain =
+        std::min(least_gain, matrices[i].squares[static_cast<std::size_t>(ranks[i] - 1)] /
+                                 static_cast<double>(matrices[i].parameters));
+  }
+  std::vector<bool> result(matrices.size());
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    const RankCandidate& matrix = matrices[i];
+    if (ranks[i] == 0 || ranks[i] < static_cast<Index>(matrix.squares.size())) continue;
+    const double bound = matrix.squares.back() / static_cast<double>(matrix.parameters);
+    result[i] = bound > least_gain || matrix.parameters <= budget;
+  }
+  return result;
 }
 
 }  // namespace
@@ -139,7 +162,7 @@ std::map<std::string, Index> FactorStore::share(
     bool is_whole = false;  // it has no further singular values
   };
   std::vector<Candidate> candidates;
-  std::vector<BudgetMatrix> matrices;
+  std::vector<RankCandidate> matrices;
   Index cost = 0;
   for (const PlannedExtract& tensor : plan_.tensors) {
     if (!is_low_rank(tensor)) continue;
@@ -154,33 +177,36 @@ std::map<std::string, Index> FactorStore::share(
   // Four times the rank that equal shares would have, so that few have to be done again.
   const Index first = std::max<Index>(8, 4 * (budget / cost));
   for (Candidate& one : candidates) one.wanted = std::min(first, one.limit);
-  BudgetRanks shared;
+  std::vector<Index> shared;
   for (bool is_done = false; !is_done;) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (candidates[i].wanted == 0) continue;
       add(*candidates[i].tensor, {.rank = candidates[i].wanted, .seed = seed});
-      matrices[i].energies = energies(*candidates[i].tensor);
+      matrices[i].squares = energies(*candidates[i].tensor);
       candidates[i].is_whole =
-          static_cast<Index>(matrices[i].energies.size()) < candidates[i].wanted;
+          static_cast<Index>(matrices[i].squares.size()) < candidates[i].wanted;
       on_done(*candidates[i].tensor);
     }
-    shared = share_ranks(matrices, budget);
+    shared = share_rank_budget(matrices, budget);
+    const std::vector<bool> wants_more = at_their_end(matrices, shared, budget);
     is_done = true;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       Candidate& one = candidates[i];
-      const auto known = static_cast<Index>(matrices[i].energies.size());
-      const bool has_more = shared.is_at_end[i] && !one.is_whole && known < one.limit;
+      const auto known = static_cast<Index>(matrices[i].squares.size());
+      const bool has_more = wants_more[i] && !one.is_whole && known < one.limit;
       one.wanted = has_more ? std::min(2 * known, one.limit) : 0;
       is_done = is_done && !has_more;
     }
   }
   std::map<std::string, Index> result;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    result[candidates[i].tensor->name] = shared.ranks[i];
+    result[candidates[i].tensor->name] = shared[i];
   }
-  if (shared.parameters > 0) return result;
-  Index least = matrices.front().cost;
-  for (const BudgetMatrix& matrix : matrices) least = std::min(least, matrix.cost);
+  if (std::any_of(shared.begin(), shared.end(), [](Index rank) { return rank > 0; })) {
+    return result;
+  }
+  Index least = matrices.front().parameters;
+  for (const RankCandidate& matrix : matrices) least = std::min(least, matrix.parameters);
   throw_argument_error("extract: the budget has room for " + std::to_string(budget) +
                        " numbers of factors, but rank 1 of the smallest matrix takes " +
                        std::to_string(least));

@@ -185,9 +185,8 @@ std::vector<double> MatrixUpdate<T>::magnitudes(Index matrix) const {
   std::vector<double> sums(static_cast<std::size_t>(factors.left.size(0)));
   for (Index row = 0; row < factors.left.size(0); ++row) {
     for (Index k = 0; k < rank; ++k) {
-      sums[static_cast<std::size_t>(row)] +=
-          std::abs(static_cast<double>(factors.left(row, k))) *
-          largest[static_cast<std::size_t>(k)];
+      sums[static_cast<std::size_t>(row)] += std::abs(static_cast<double>(factors.left(row, k))) *
+                                             largest[static_cast<std::size_t>(k)];
     }
   }
   return sums;

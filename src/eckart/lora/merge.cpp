@@ -124,10 +124,9 @@ MergeReport merge_adapters(const MergeSources& sources, const fs::path& target,
         if (options.on_progress) options.on_progress(bytes, report.bytes);
       });
     }
-    std::sort(report.tensors.begin(), report.tensors.end(),
-              [](const MergedTensor& a, const MergedTensor& b) {
-                return natural_less(a.name, b.name);
-              });
+    std::sort(
+        report.tensors.begin(), report.tensors.end(),
+        [](const MergedTensor& a, const MergedTensor& b) { return natural_less(a.name, b.name); });
     for (const MergedTensor& tensor : report.tensors) report.total.add(tensor.statistics);
     check_something_changed(report);
     write_files(sources, plan, files, folder, report);

@@ -37,7 +37,7 @@ struct MergeReport {
   std::vector<std::string> config_changes;
   std::vector<std::string> carried;   // other files of the base's folder, and the tokenizer's
   std::vector<std::string> left_out;  // other weights of the base's folder
-  Index n_resumed = 0;  // tensors that a run that was cut off had finished
+  Index n_resumed = 0;                // tensors that a run that was cut off had finished
 };
 
 /// Writes the merge as a folder: the base's shards, index and config and all its other files but

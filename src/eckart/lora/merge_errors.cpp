@@ -43,10 +43,10 @@ std::string sizes_of(const AdapterModule& module) {
 void throw_unmatched(const Adapter& adapter, const std::string& name,
                      const std::vector<std::string>& names) {
   const std::string origin = made_for(adapter);
-  throw_argument_error("merge: " + shown(adapter) + " changes " + printable(name) +
-                           ", but the base has no tensor of that name",
-                       "closest are " + closest_of(name, names) +
-                           (origin.empty() ? "" : "; " + origin));
+  throw_argument_error(
+      "merge: " + shown(adapter) + " changes " + printable(name) +
+          ", but the base has no tensor of that name",
+      "closest are " + closest_of(name, names) + (origin.empty() ? "" : "; " + origin));
 }
 
 void fail_shape(const Adapter& adapter, const PlannedTensor& tensor, const std::string& sizes) {
@@ -56,7 +56,8 @@ void fail_shape(const Adapter& adapter, const PlannedTensor& tensor, const std::
 }
 
 void fail_quantized(const PlannedTensor& tensor) {
-  throw_argument_error("merge: " + printable(tensor.name) + " is " + printable(tensor.base->storage) +
+  throw_argument_error("merge: " + printable(tensor.name) + " is " +
+                           printable(tensor.base->storage) +
                            ", but only F8 with scales can be taken out of its quantization",
                        "merge into the model that it was quantized from");
 }

@@ -52,10 +52,11 @@ bool Orientation::is_transposed(const MatrixFit& fit, const std::vector<MatrixFi
     return is_linear(one) && fits_turned(one) && !fits_straight(one);
   });
   if (any_straight && any_turned && !adapter_.config().fan_in_fan_out) {
-    throw_argument_error("merge: " + printable(fit.module->name) +
-                             " is square, and of the adapter's other modules some are stored "
-                             "input x output: nothing says how this one lies",
-                         "a config.json with the model_type of a known family beside the base does");
+    throw_argument_error(
+        "merge: " + printable(fit.module->name) +
+            " is square, and of the adapter's other modules some are stored "
+            "input x output: nothing says how this one lies",
+        "a config.json with the model_type of a known family beside the base does");
   }
   return any_turned || (adapter_.config().fan_in_fan_out && !any_straight);
 }

@@ -24,8 +24,8 @@ class Planner {
   Planner(const MergeSources& sources, const MergeRules& rules)
       : sources_(sources),
         rules_(rules),
-        tied_(tied_embeddings(sources.base, sources.tensors, sources.architecture,
-                              sources.config)) {}
+        tied_(
+            tied_embeddings(sources.base, sources.tensors, sources.architecture, sources.config)) {}
 
   MergePlan plan() {
     check_rules();
@@ -90,9 +90,9 @@ class Planner {
       by_name_.emplace(planned.name, plan_.tensors.size());
       plan_.tensors.push_back(std::move(planned));
       const bool is_known = sources_.architecture != nullptr && matches.of[i].spec >= 0;
-      specs_.push_back(is_known ? &sources_.architecture
-                                       ->tensors[static_cast<std::size_t>(matches.of[i].spec)]
-                                : nullptr);
+      specs_.push_back(
+          is_known ? &sources_.architecture->tensors[static_cast<std::size_t>(matches.of[i].spec)]
+                   : nullptr);
     }
   }
 
@@ -208,10 +208,8 @@ class Planner {
     if (bias.shape.count() != module.d_out) {
       fail_shape(adapter, bias, std::to_string(module.d_out));
     }
-    add_delta(bias, {.adapter = number,
-                     .module = &module,
-                     .weight = weight_of(number),
-                     .is_bias = true});
+    add_delta(bias,
+              {.adapter = number, .module = &module, .weight = weight_of(number), .is_bias = true});
   }
 
   void add_delta(PlannedTensor& tensor, const PlannedDelta& delta) {
@@ -226,11 +224,12 @@ class Planner {
       return !one.is_bias && one.module->magnitude != nullptr;
     };
     if (has_magnitude(delta) && delta.weight != 1) {
-      throw_argument_error("merge: " + shown(adapter) + " is DoRA, so that its weight can only be 1",
-                           "a DoRA rescales the rows of W + B A, which no weight of B A undoes");
+      throw_argument_error(
+          "merge: " + shown(adapter) + " is DoRA, so that its weight can only be 1",
+          "a DoRA rescales the rows of W + B A, which no weight of B A undoes");
     }
-    const bool has_dora = has_magnitude(delta) || std::any_of(tensor.deltas.begin(),
-                                                              tensor.deltas.end(), has_magnitude);
+    const bool has_dora = has_magnitude(delta) ||
+                          std::any_of(tensor.deltas.begin(), tensor.deltas.end(), has_magnitude);
     if (has_dora && !tensor.deltas.empty()) {
       throw_argument_error("merge: " + printable(tensor.name) +
                                " is changed by several adapters of which one is DoRA, but its "
@@ -251,8 +250,8 @@ class Planner {
     const auto bytes = [&](const PlannedTensor& tensor) {
       return sources_.adapters[tensor.saved_by].file().bytes(*tensor.saved);
     };
-    const bool both_saved = one.saved != nullptr && other.saved != nullptr &&
-                            one.deltas.empty() && other.deltas.empty();
+    const bool both_saved = one.saved != nullptr && other.saved != nullptr && one.deltas.empty() &&
+                            other.deltas.empty();
     if (both_saved && one.saved->dtype == other.saved->dtype && !tied_->head_is_stored &&
         std::ranges::equal(bytes(one), bytes(other))) {
       plan_.tensors.erase(plan_.tensors.begin() + static_cast<std::ptrdiff_t>(head));
@@ -264,9 +263,9 @@ class Planner {
   static void set_matrix_sizes(PlannedTensor& tensor);
 
   [[noreturn]] void fail_unmatched(const Adapter& adapter, const std::string& name) const {
-    throw_unmatched(adapter, name,
-                    mergeable_names(sources_.base, sources_.tensors, sources_.architecture,
-                                    sources_.config));
+    throw_unmatched(
+        adapter, name,
+        mergeable_names(sources_.base, sources_.tensors, sources_.architecture, sources_.config));
   }
 
   const MergeSources& sources_;
@@ -281,10 +280,10 @@ class Planner {
 void Planner::set_matrix_sizes(PlannedTensor& tensor) {
   const Shape& shape = tensor.shape;
   const bool has_experts =
-      shape.rank() == 3 && std::any_of(tensor.deltas.begin(), tensor.deltas.end(),
-                                       [](const PlannedDelta& delta) {
-                                         return delta.module->kind == AdapterKind::experts;
-                                       });
+      shape.rank() == 3 &&
+      std::any_of(tensor.deltas.begin(), tensor.deltas.end(), [](const PlannedDelta& delta) {
+        return delta.module->kind == AdapterKind::experts;
+      });
   tensor.n_matrices = has_experts ? shape.size(0) : 1;
   tensor.rows = shape.rank() < 2 ? 1 : shape.size(has_experts ? 1 : 0);
   const Index parts = tensor.n_matrices * tensor.rows;

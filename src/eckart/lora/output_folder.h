@@ -87,8 +87,8 @@ class OutputFolder {
   void list(Part part);
   const Part& require(const std::string& name) const;
 
-  std::filesystem::path target_;   // as given, for messages
-  std::filesystem::path place_;    // absolute, symbolic links followed
+  std::filesystem::path target_;  // as given, for messages
+  std::filesystem::path place_;   // absolute, symbolic links followed
   std::filesystem::path partial_;
   int lock_ = -1;
   int manifest_ = -1;

@@ -6,66 +6,51 @@
 #include <cstddef>
 #include <queue>
 #include <string>
+#include <tuple>
+#include <vector>
 
 namespace eckart {
-namespace {
 
-// The next rank of a matrix, by what it takes off the squared error for each parameter.
-struct Offer {
-  double gain = 0;
-  std::size_t matrix = 0;
-
-  bool operator<(const Offer& other) const {
-    return gain != other.gain ? gain < other.gain : matrix > other.matrix;
+std::vector<Index> share_rank_budget(const std::vector<RankCandidate>& candidates, Index budget,
+                                     Index max_rank) {
+  if (budget < 0) {
+    throw_argument_error("share_rank_budget: the budget is " + std::to_string(budget) +
+                         ", but it must be at least 0");
   }
-};
-
-}  // namespace
-
-BudgetRanks share_ranks(const std::vector<BudgetMatrix>& matrices, Index budget) {
-  BudgetRanks result;
-  result.ranks.assign(matrices.size(), 0);
-  result.is_at_end.assign(matrices.size(), false);
-  std::priority_queue<Offer> offers;
-  const auto offer_next = [&](std::size_t i) {
-    const BudgetMatrix& matrix = matrices[i];
-    const auto next = static_cast<std::size_t>(result.ranks[i]);
-    if (next < matrix.energies.size()) {
-      offers.push({matrix.energies[next] / static_cast<double>(matrix.cost), i});
+  std::vector<Index> ranks(candidates.size(), 0);
+  // The best next component of each matrix: what it keeps for a parameter, then the first matrix.
+  struct Next {
+    double gain;
+    std::size_t candidate;
+    bool operator<(const Next& other) const {
+      return std::tuple(gain, other.candidate) < std::tuple(other.gain, candidate);
     }
   };
-  for (std::size_t i = 0; i < matrices.size(); ++i) {
-    const std::vector<double>& energies = matrices[i].energies;
-    if (matrices[i].cost < 1 || !std::is_sorted(energies.rbegin(), energies.rend())) {
-      throw_argument_error("share_ranks: matrix " + std::to_string(i) +
-                           " has energies that rise or a cost below 1, but energies descend and a "
-                           "rank costs a parameter at least");
+  std::priority_queue<Next> queue;
+  const auto offer = [&](std::size_t i) {
+    const auto& [squares, parameters] = candidates[i];
+    const auto rank = static_cast<std::size_t>(ranks[i]);
+    if (rank >= squares.size() || (max_rank > 0 && ranks[i] >= max_rank)) return;
+    if (squares[rank] > 0) queue.push({squares[rank] / static_cast<double>(parameters), i});
+  };
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].parameters < 1) {
+      throw_argument_error("share_rank_budget: a rank of matrix " + std::to_string(i) + " costs " +
+                           std::to_string(candidates[i].parameters) +
+                           " parameters, but it must be at least 1");
     }
-    offer_next(i);
+    offer(i);
   }
-  double least_gain = 0;  // of those taken: they come in descending order
-  while (!offers.empty()) {
-    const Offer offer = offers.top();
-    offers.pop();
-    const Index cost = matrices[offer.matrix].cost;
-    // Its later ranks cost as much and give less; those of others may still fit.
-    if (offer.gain <= 0 || cost > budget - result.parameters) continue;
-    result.parameters += cost;
-    least_gain = offer.gain;
-    ++result.ranks[offer.matrix];
-    offer_next(offer.matrix);
+  while (!queue.empty()) {
+    const std::size_t i = queue.top().candidate;
+    queue.pop();
+    // A matrix whose next component does not fit gets no further one; smaller ones still may.
+    if (candidates[i].parameters > budget) continue;
+    budget -= candidates[i].parameters;
+    ++ranks[i];
+    offer(i);
   }
-  for (std::size_t i = 0; i < matrices.size(); ++i) {
-    const BudgetMatrix& matrix = matrices[i];
-    if (matrix.energies.empty() ||
-        result.ranks[i] < static_cast<Index>(matrix.energies.size())) {
-      continue;
-    }
-    // What is not known of it is at most its last energy: it may push out less, or fill what is left.
-    const double bound = matrix.energies.back() / static_cast<double>(matrix.cost);
-    result.is_at_end[i] = bound > least_gain || matrix.cost <= budget - result.parameters;
-  }
-  return result;
+  return ranks;
 }
 
 }  // namespace eckart

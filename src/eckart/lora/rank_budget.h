@@ -1,4 +1,5 @@
-// Sharing a budget of parameters out over matrices, so that the total error is least.
+// Ranks for many matrices, so that together they cost no more than a number of parameters and lose
+// as little as can be.
 #pragma once
 
 #include "eckart/core/shape.h"
@@ -7,24 +8,23 @@
 
 namespace eckart {
 
-/// A matrix that may have any rank. Rank k removes its k largest squared singular values from the
-/// squared error and costs k times `cost`.
-struct BudgetMatrix {
-  std::vector<double> energies;  // squared singular values, descending: those that are known
-  Index cost = 1;                // parameters of one rank: d_in + d_out
+/// A matrix that is to be approximated.
+struct RankCandidate {
+  /// Its squared singular values, descending: what each further rank keeps of the energy. Of
+  /// experts, which share one rank, the sums over all.
+  std::vector<double> squares;
+  /// What one rank costs: rows + columns; of experts all together.
+  Index parameters = 0;
 };
 
-struct BudgetRanks {
-  std::vector<Index> ranks;     // one a matrix, 0 where the budget gives it none
-  Index parameters = 0;         // what they cost together
-  std::vector<bool> is_at_end;  // it has taken all that is known of it, and would take more
-};
-
-/// Ranks for a budget of parameters: the singular values of all matrices are taken in the order of
-/// their square per parameter, as long as they fit. In each matrix that order is descending, so that
-/// this is the least total squared error for the parameters spent; what is left of the budget is
-/// less than one more rank of any matrix that is not at its end. Ties go to the first.
-/// Throws ArgumentError for energies that rise, and for a cost below 1.
-BudgetRanks share_ranks(const std::vector<BudgetMatrix>& matrices, Index budget);
+/// Takes components in the order of what they keep for each parameter until no further one fits the
+/// budget; the error left, over all matrices together, is the least that any ranks of these costs
+/// have, but for the last component that does not fit. Components of 0 are never taken. Among equal
+/// ones the first matrix comes first.
+/// `budget`: parameters in all, at least 0. `max_rank`: of each matrix; 0: no limit.
+/// Result: a rank for each candidate, from 0. Cost: n log n in the number of components.
+/// Throws ArgumentError for a budget below 0 or a candidate whose rank costs nothing.
+std::vector<Index> share_rank_budget(const std::vector<RankCandidate>& candidates, Index budget,
+                                     Index max_rank = 0);
 
 }  // namespace eckart

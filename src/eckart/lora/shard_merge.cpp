@@ -80,7 +80,8 @@ struct Values {
                              ", but that is too large for " + std::string(to_string(tensor.dtype)),
                          "`--dtype BF16` or `--dtype F32` reach further");
   }
-  throw_argument_error("merge: the delta of " + printable(tensor.name) + " is too large to measure");
+  throw_argument_error("merge: the delta of " + printable(tensor.name) +
+                       " is too large to measure");
 }
 
 nlohmann::json to_json(const DeltaStatistics& s) {
@@ -103,9 +104,9 @@ ShardMerge::ShardMerge(const MergeSources& sources, const MergePlan& plan, std::
   for (const PlannedTensor& tensor : plan.tensors) {
     if (tensor.shard == shard) tensors_.push_back(&tensor);
   }
-  output_ = std::make_unique<ShardOutput>(folder.result_path(plan.shards[shard]),
-                                          plans_of(tensors_),
-                                          metadata_of(sources.base.shards()[shard]));
+  output_ =
+      std::make_unique<ShardOutput>(folder.result_path(plan.shards[shard]), plans_of(tensors_),
+                                    metadata_of(sources.base.shards()[shard]));
   // In the order of the file: what is copied then lies together.
   std::sort(tensors_.begin(), tensors_.end(), [&](const auto* a, const auto* b) {
     return output_->place(a->name).begin < output_->place(b->name).begin;
@@ -224,12 +225,11 @@ void ShardMerge::compute(const Work& work, Block& block) const {
   const Index step = std::min(rows_per_block(columns), block.range.n);
   const MappedFile& file = sources_.base.shards()[shard_].file();
   const bool is_stored = tensor.saved == nullptr && !tensor.base->is_quantized;
-  const auto element = static_cast<std::uint64_t>(bits(is_stored ? tensor.stored->dtype : Dtype::u8)) / 8;
+  const auto element =
+      static_cast<std::uint64_t>(bits(is_stored ? tensor.stored->dtype : Dtype::u8)) / 8;
   const Index first = (block.range.matrix * tensor.rows + block.range.first) * columns;
-  const std::uint64_t begin =
-      tensor.stored->begin + static_cast<std::uint64_t>(first) * element;
-  const std::uint64_t end =
-      begin + static_cast<std::uint64_t>(block.range.n * columns) * element;
+  const std::uint64_t begin = tensor.stored->begin + static_cast<std::uint64_t>(first) * element;
+  const std::uint64_t end = begin + static_cast<std::uint64_t>(block.range.n * columns) * element;
   if (is_stored) file.prefetch(begin, end);
 
   Values values(step * columns);
@@ -249,9 +249,8 @@ void ShardMerge::compute(const Work& work, Block& block) const {
       work.update->apply(range, values.base.data(), values.wanted.data(), values.delta.data());
       wanted = values.wanted.data();
     }
-    const std::span<std::byte> bytes =
-        std::span(out).subspan(static_cast<std::size_t>(row) * row_bytes,
-                               static_cast<std::size_t>(range.n) * row_bytes);
+    const std::span<std::byte> bytes = std::span(out).subspan(
+        static_cast<std::size_t>(row) * row_bytes, static_cast<std::size_t>(range.n) * row_bytes);
     narrow(tensor.dtype, {wanted, count}, bytes);
     widen<float>(tensor.dtype, bytes, {values.realised.data(), count});
     const DeltaStatistics statistics =

@@ -25,8 +25,8 @@ class Source {
   explicit Source(const std::filesystem::path& path)
       : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     if (descriptor_ < 0) {
-      throw_file_error(path.string(), printable_path(path.string()) + ": can't be opened: " +
-                                          detail::write_error_text(errno));
+      throw_file_error(path.string(), printable_path(path.string()) +
+                                          ": can't be opened: " + detail::write_error_text(errno));
     }
   }
   Source(const Source&) = delete;
@@ -108,14 +108,14 @@ void ShardOutput::reserve() const {
   }
   struct statvfs space {};
   if (error == ENOSPC && fstatvfs(descriptor_, &space) == 0) {
-    throw_file_error(path_.string(),
-                     "save: " + printable_path(path_.string()) + " can't be written, " +
-                         detail::write_error_text(error) + ": it takes " + std::to_string(size) +
-                         " bytes, and " +
-                         std::to_string(static_cast<std::uint64_t>(space.f_bavail) *
-                                        space.f_frsize) +
-                         " are free",
-                     detail::write_error_hint(error));
+    throw_file_error(
+        path_.string(),
+        "save: " + printable_path(path_.string()) + " can't be written, " +
+            detail::write_error_text(error) + ": it takes " + std::to_string(size) +
+            " bytes, and " +
+            std::to_string(static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize) +
+            " are free",
+        detail::write_error_hint(error));
   }
   fail(error);
 }
@@ -131,15 +131,14 @@ void ShardOutput::write(std::uint64_t offset, std::span<const std::byte> bytes) 
   }
 }
 
-void ShardOutput::copy(std::uint64_t offset, const std::filesystem::path& from,
-                       std::uint64_t begin, std::uint64_t size) const {
+void ShardOutput::copy(std::uint64_t offset, const std::filesystem::path& from, std::uint64_t begin,
+                       std::uint64_t size) const {
   const Source source(from);
   auto in = static_cast<off_t>(begin);
   auto out = static_cast<off_t>(offset);
   while (size > 0) {
-    const ssize_t taken = uninterrupted([&] {
-      return copy_file_range(source.descriptor(), &in, descriptor_, &out, size, 0);
-    });
+    const ssize_t taken = uninterrupted(
+        [&] { return copy_file_range(source.descriptor(), &in, descriptor_, &out, size, 0); });
     if (taken > 0) {
       size -= static_cast<std::uint64_t>(taken);
       continue;
@@ -155,9 +154,9 @@ void ShardOutput::copy(std::uint64_t offset, const std::filesystem::path& from,
     const ssize_t n =
         uninterrupted([&] { return pread(source.descriptor(), buffer.data(), wanted, in); });
     if (n <= 0) {
-      throw_file_error(from.string(), printable_path(from.string()) + ": can't be read: " +
-                                          (n < 0 ? detail::write_error_text(errno)
-                                                 : "it has become shorter"));
+      throw_file_error(from.string(),
+                       printable_path(from.string()) + ": can't be read: " +
+                           (n < 0 ? detail::write_error_text(errno) : "it has become shorter"));
     }
     write(static_cast<std::uint64_t>(out), std::span(buffer).first(static_cast<std::size_t>(n)));
     in += n;
@@ -168,9 +167,8 @@ void ShardOutput::copy(std::uint64_t offset, const std::filesystem::path& from,
 
 bool ShardOutput::read(std::uint64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    const ssize_t n = uninterrupted([&] {
-      return pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    });
+    const ssize_t n = uninterrupted(
+        [&] { return pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
     if (n <= 0) return false;
     offset += static_cast<std::uint64_t>(n);
     bytes = bytes.subspan(static_cast<std::size_t>(n));

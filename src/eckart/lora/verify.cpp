@@ -174,8 +174,7 @@ void check_values(const MergeSources& sources, const PlannedTensor& tensor,
 
 void check_copy(const MergeSources& sources, const PlannedTensor& tensor, const Checkpoint& merged,
                 VerifyReport& report) {
-  const std::span<const std::byte> base =
-      sources.base.shards()[tensor.shard].bytes(*tensor.stored);
+  const std::span<const std::byte> base = sources.base.shards()[tensor.shard].bytes(*tensor.stored);
   const std::span<const std::byte> copy = merged.bytes(tensor.name);
   if (std::equal(base.begin(), base.end(), copy.begin(), copy.end())) {
     ++report.n_copies;
@@ -202,8 +201,8 @@ VerifyReport verify_merge(const MergeSources& sources, const Checkpoint& merged,
     if (stored->dtype != tensor.dtype || !same_sizes(stored->shape, tensor.shape)) {
       report.problems.push_back(fmt::format("{}: it is {} {}, but must be {} {}",
                                             printable(tensor.name), sizes_to_string(stored->shape),
-                                            to_string(stored->dtype),
-                                            sizes_to_string(tensor.shape), to_string(tensor.dtype)));
+                                            to_string(stored->dtype), sizes_to_string(tensor.shape),
+                                            to_string(tensor.dtype)));
       continue;
     }
     if (tensor.fate == TensorFate::copied) {
