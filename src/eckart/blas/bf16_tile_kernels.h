@@ -42,6 +42,33 @@ struct Multiply {
 };
 void multiply(const Multiply& product);
 
+/// Packs up to 16 rows of n floats, zeros behind them, for products of rows with rows: as tiles
+/// [n/32] of 16 rows x 32 (`pack_left`), or turned, as tiles [n/32] of 16 pairs of elements x 16 rows
+/// (`pack_right`). `to` holds n rounded up to a multiple of 32, times 16.
+struct SixteenRows {
+  const float* rows;
+  long stride;
+  long count;
+  long n;
+  std::uint16_t* to;
+  float* rounding;  // of each row, the squared length of what rounding changed
+};
+void pack_left(const SixteenRows& rows);
+void pack_right(const SixteenRows& rows);
+
+/// c (rows `stride` floats apart) := dot products of two sixteens of left rows, one behind the other,
+/// with two sixteens of right ones; the second of either may be missing.
+struct MultiplyRows {
+  const std::uint16_t* left;
+  const std::uint16_t* right;
+  long n_steps;  // n / 32
+  long n_left;   // sixteens: 1 or 2
+  long n_right;
+  float* c;
+  long stride;
+};
+void multiply_rows(const MultiplyRows& product);
+
 /// z, as tiles [n/16][width/16] of 16 x 16 floats, += y^T (tiles [width/16] of 16 x 32) times panel.
 struct Accumulate {
   const std::uint16_t* y;

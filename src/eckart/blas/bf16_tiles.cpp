@@ -122,6 +122,48 @@ class Sweeper {
 
 }  // namespace
 
+void TileRows::Free::operator()(std::uint16_t* data) const {
+  ::operator delete (data, std::align_val_t{64});
+}
+
+TileRows::TileRows(Index most, Index d, Side side) : d_(d), side_(side) {
+  const Index size = up_to_multiple(most, 16) * up_to_multiple(d, 32);
+  data_.reset(static_cast<std::uint16_t*>(::operator new (
+      static_cast<std::size_t>(size) * sizeof(std::uint16_t), std::align_val_t{64})));
+}
+
+void TileRows::pack(const float* rows, Index n, Index stride) {
+  n_ = n;
+  rounding_.resize(static_cast<std::size_t>(n));
+  const Index sixteen = 16 * up_to_multiple(d_, 32);
+  for (Index first = 0; first < n; first += 16) {
+    const tiles::SixteenRows packed{rows + first * stride,
+                                    stride,
+                                    std::min<Index>(16, n - first),
+                                    d_,
+                                    data_.get() + first / 16 * sixteen,
+                                    rounding_.data() + first};
+    side_ == Side::left ? tiles::pack_left(packed) : tiles::pack_right(packed);
+  }
+}
+
+void multiply_rows(const TileRows& left, const TileRows& right, float* c, Index ldc) {
+  assert(left.side_ == TileRows::Side::left && right.side_ == TileRows::Side::right);
+  assert(left.d_ == right.d_);
+  const Index n_steps = up_to_multiple(left.d_, 32) / 32;
+  const Index sixteen = n_steps * tile_words;
+  const Index n_left = left.padded_rows() / 16, n_right = right.padded_rows() / 16;
+  tiles::configure();
+  for (Index i = 0; i < n_left; i += 2) {
+    for (Index j = 0; j < n_right; j += 2) {
+      tiles::multiply_rows({left.data_.get() + i * sixteen, right.data_.get() + j * sixteen,
+                            n_steps, std::min<Index>(2, n_left - i),
+                            std::min<Index>(2, n_right - j), c + i * 16 * ldc + j * 16, ldc});
+    }
+  }
+  tiles::release();
+}
+
 bool has_bf16_tiles() {
   static const bool has = find_tiles();
   return has;
@@ -173,6 +215,12 @@ void normal_sweep(const NormalSweep& sweep) {
 
 bool has_bf16_tiles() { return false; }
 void normal_sweep(const NormalSweep&) { assert(false && "there are no bf16 tiles"); }
+void TileRows::Free::operator()(std::uint16_t*) const {}
+TileRows::TileRows(Index, Index d, Side side) : d_(d), side_(side) {
+  assert(false && "there are no bf16 tiles");
+}
+void TileRows::pack(const float*, Index n, Index) { n_ = n; }
+void multiply_rows(const TileRows&, const TileRows&, float*, Index) {}
 
 #endif
 

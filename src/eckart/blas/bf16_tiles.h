@@ -4,7 +4,10 @@
 
 #include "eckart/core/shape.h"
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <vector>
 
 namespace eckart::blas {
 
@@ -35,5 +38,37 @@ struct NormalSweep {
 /// Error of a product: at most 2^-7 of the norms' product, mostly 2^-9. The result does not depend
 /// on the number of threads. `has_bf16_tiles` must be true.
 void normal_sweep(const NormalSweep& sweep);
+
+/// Rows rounded to bf16, packed for products of rows with rows.
+class TileRows {
+ public:
+  /// Which factor of a product they are.
+  enum class Side { left, right };
+  /// Room for `most` rows of d elements. Memory: 2 bytes an element.
+  TileRows(Index most, Index d, Side side);
+  /// Takes n rows, `stride` floats apart, in the place of those before.
+  void pack(const float* rows, Index n, Index stride);
+  /// The rows, rounded up to a multiple of 16.
+  Index padded_rows() const { return (n_ + 15) / 16 * 16; }
+  /// Of each row, the squared length of what rounding changed.
+  const std::vector<float>& rounding() const { return rounding_; }
+
+ private:
+  friend void multiply_rows(const TileRows& left, const TileRows& right, float* c, Index ldc);
+
+  struct Free {
+    void operator()(std::uint16_t* data) const;
+  };
+  std::unique_ptr<std::uint16_t, Free> data_;
+  std::vector<float> rounding_;
+  Index n_ = 0;
+  Index d_ = 0;
+  Side side_;
+};
+
+/// c (left x right, rows ldc apart) := the dot products of all pairs of rows, on this thread. c has
+/// room for both numbers of rows rounded up to multiples of 16. Error: at most 2^-7 of the rows'
+/// norms multiplied, where no element or product is below float's least normal number.
+void multiply_rows(const TileRows& left, const TileRows& right, float* c, Index ldc);
 
 }  // namespace eckart::blas
