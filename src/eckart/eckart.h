@@ -56,6 +56,7 @@
 #include "eckart/linalg/system.h"
 #include "eckart/linalg/top_k.h"
 #include "eckart/linalg/vectors.h"
+#include "eckart/lora/extract.h"
 #include "eckart/lora/factored_svd.h"
 #include "eckart/lora/rank_budget.h"
 #include "eckart/lora/rank_rule.h"
@@ -74,4 +75,5 @@
 #include "eckart/model/quantization.h"
 #include "eckart/model/shape_flow.h"
 #include "eckart/model/summary.h"
+#include "eckart/model/tensor_names.h"
 // IWYU pragma: end_exports

@@ -53,10 +53,10 @@ class Extraction {
              const std::filesystem::path& target)
       : sources_(sources),
         options_(options),
+        folder_(target, fingerprint()),
         plan_(plan_extract(sources, options.rules,
                            [&](Index done, Index all) { report_progress("comparing", done, all); })),
         dtype_(options.dtype.value_or(plan_.dtype)),
-        folder_(target, fingerprint()),
         writer_(folder_, dtype_) {
     for (const PlannedExtract& tensor : plan_.tensors) {
       if (is_decomposed(tensor)) elements_ += tensor.shape.count();
@@ -321,9 +321,9 @@ class Extraction {
 
   const ExtractSources& sources_;
   ExtractOptions options_;
+  OutputFolder folder_;  // first, so that a target that can't be written is known before any work
   ExtractPlan plan_;
   Dtype dtype_;
-  OutputFolder folder_;
   AdapterWriter writer_;
   ExtractReport report_;
   Index elements_ = 0;

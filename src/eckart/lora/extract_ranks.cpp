@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -89,6 +90,15 @@ Index rank_kept(const ExtractRanks& ranks, const Decomposition& found) {
 
 FixedSize fixed_size(const ExtractPlan& plan, Dtype dtype) {
   FixedSize fixed;
+  // With one bias that has changed, every layer with a LoRA and a bias has one.
+  std::set<std::string> with_lora;
+  for (const PlannedExtract& tensor : plan.tensors) {
+    if (tensor.fate == ExtractFate::low_rank) with_lora.insert(tensor.module);
+  }
+  const bool has_biases =
+      std::any_of(plan.tensors.begin(), plan.tensors.end(), [](const PlannedExtract& tensor) {
+        return tensor.fate == ExtractFate::bias;
+      });
   for (const PlannedExtract& tensor : plan.tensors) {
     const Index copies = tensor.tied_module.empty() ? 1 : 2;
     if (tensor.fate == ExtractFate::full) {
@@ -96,7 +106,7 @@ FixedSize fixed_size(const ExtractPlan& plan, Dtype dtype) {
       fixed.parameters += copies * tensor.shape.count();
       fixed.bytes += static_cast<std::uint64_t>(copies) *
                      stored_bytes(stored, tensor.shape.count()).value_or(0);
-    } else if (tensor.fate == ExtractFate::bias) {
+    } else if (has_biases && tensor.parameter == "bias" && with_lora.count(tensor.module) != 0) {
       fixed.parameters += tensor.shape.count();
       fixed.bytes += stored_bytes(dtype, tensor.shape.count()).value_or(0);
     }

@@ -1,5 +1,4 @@
 // A tensor of a base and the same tensor of a tuned model: their difference, read in blocks.
-// Included by the library alone.
 #pragma once
 
 #include "eckart/core/tensor.h"
