@@ -66,7 +66,7 @@ def check(eckart, name, model, options):
         base = AutoModelForCausalLM.from_pretrained(folder / "base")
         found = logits(PeftModel.from_pretrained(base, folder / "adapter"), tokens)
     error = ((found - wanted).norm() / (wanted - plain).norm()).item()
-    print(f"{name:34} {error:.2e} of the change of the logits")
+    print(f"{name:34} error {error:.2e} of the change of the logits", flush=True)
     return error < 1e-3
 
 

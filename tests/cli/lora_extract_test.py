@@ -96,7 +96,7 @@ class LoraExtract(CommandTest):
         self.assertIn("largest rank 1\n", said)
         self.assertIn("error       0.", said)
         self.assertIn("of the difference, after rounding\n", said)
-        self.assertIn("model.layers.{0..1}.mlp.up_proj.weight", said)
+        self.assertIn("model.layers.{0,1}.mlp.up_proj.weight", said)
         self.assertIn("21 tensors: 14 low-rank, 7 unchanged\n", said)
 
     def test_merging_the_adapter_gives_the_tuned_model(self):
