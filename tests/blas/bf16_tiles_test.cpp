@@ -31,13 +31,7 @@ Found sweep(const Tensor<float>& a, const Tensor<float>& x, bool copies = false)
     std::copy_n(a.data() + first * n, count * n, scratch);
     return {scratch, n};
   };
-  blas::normal_sweep({.m = m,
-                      .n = n,
-                      .b = b,
-                      .rows = rows,
-                      .x = x.data(),
-                      .y = found.y.data(),
-                      .z = found.z.data()});
+  blas::TileMatrix(m, n, rows).apply_normal(b, x.data(), found.y.data(), found.z.data());
   return found;
 }
 

@@ -47,6 +47,18 @@ void round_row(const float* from, long n, std::uint16_t* to) {
 }
 
 void pack(const Panel& panel) {
+  // Row by row from end to end: memory is read in order.
+  for (long row = 0; row < panel_rows; ++row) {
+    const float* const from = panel.rows + row * panel.stride;
+    std::uint16_t* left = panel.left + row * 32;
+    for (long column = 0; column < panel.n; column += 32, left += 2 * tile_words) {
+      _mm512_store_si512(left, row < panel.count ? load_rounded(from + column, panel.n - column)
+                                                 : _mm512_setzero_si512());
+    }
+  }
+}
+
+void pair_rows(const std::uint16_t* left, long n_steps, std::uint16_t* right) {
   // Words of two rows in turns: columns 0 … 15, and 16 … 31.
   alignas(64) std::uint16_t order[64];
   for (int i = 0; i < 64; ++i) {
@@ -54,23 +66,12 @@ void pack(const Panel& panel) {
   }
   const __m512i low = _mm512_load_si512(order);
   const __m512i high = _mm512_load_si512(order + 32);
-  const __m512i zero = _mm512_setzero_si512();
-  // Two rows at a time from end to end: memory is read in order.
-  for (long row = 0; row < panel_rows; row += 2) {
-    const float* const from = panel.rows + row * panel.stride;
-    std::uint16_t* left = panel.left + row * 32;
-    std::uint16_t* right = panel.right + row * 16;
-    for (long column = 0; column < panel.n; column += 32) {
-      const long rest = panel.n - column;
-      const __m512i even = row < panel.count ? load_rounded(from + column, rest) : zero;
-      const __m512i odd =
-          row + 1 < panel.count ? load_rounded(from + panel.stride + column, rest) : zero;
-      _mm512_store_si512(left, even);
-      _mm512_store_si512(left + 32, odd);
-      _mm512_store_si512(right, _mm512_permutex2var_epi16(even, low, odd));
-      _mm512_store_si512(right + tile_words, _mm512_permutex2var_epi16(even, high, odd));
-      left += 2 * tile_words;
-      right += 2 * tile_words;
+  for (long step = 0; step < n_steps; ++step, left += 2 * tile_words, right += 2 * tile_words) {
+    for (long row = 0; row < panel_rows; row += 2) {
+      const __m512i even = _mm512_load_si512(left + row * 32);
+      const __m512i odd = _mm512_load_si512(left + (row + 1) * 32);
+      _mm512_store_si512(right + row * 16, _mm512_permutex2var_epi16(even, low, odd));
+      _mm512_store_si512(right + tile_words + row * 16, _mm512_permutex2var_epi16(even, high, odd));
     }
   }
 }

@@ -19,18 +19,19 @@ void release();
 /// float to bf16, to nearest even.
 void round_row(const float* from, long n, std::uint16_t* to);
 
-/// Packs `count` (at most 32) rows of n floats, zeros behind them: `left` for products A x, as tiles
-/// [n/32][2] of 16 rows x 32; `right` for products y A, as tiles [n/16] of 16 pairs of rows x 16
-/// columns. n is rounded up to a multiple of 32.
+/// Packs `count` (at most 32) rows of n floats, zeros behind them, for products A x: as tiles
+/// [n/32][2] of 16 rows x 32. n is rounded up to a multiple of 32.
 struct Panel {
   const float* rows;
   long stride;
   long count;
   long n;
   std::uint16_t* left;
-  std::uint16_t* right;
 };
 void pack(const Panel& panel);
+
+/// The same rows for products y A: as tiles [n/16] of 16 pairs of rows x 16 columns.
+void pair_rows(const std::uint16_t* left, long n_steps, std::uint16_t* right);
 
 /// y (32 x width floats) := panel times x, given as tiles [n/32][width/16] of 16 pairs x 16.
 struct Multiply {
