@@ -63,9 +63,9 @@ class Case {
  public:
   Case(const std::filesystem::path& base, const std::vector<std::filesystem::path>& adapters)
       : checkpoint_(open_checkpoint(base)) {
-    const std::filesystem::path config = checkpoint_.folder() / "config.json";
-    if (std::filesystem::is_directory(base) && std::filesystem::exists(config)) {
-      config_ = load_config(config);
+    const std::filesystem::path file = checkpoint_.folder() / "config.json";
+    if (std::filesystem::is_directory(base) && std::filesystem::exists(file)) {
+      config_ = load_config(file);
       if (find_family(config_->model_type()) != nullptr) architecture_ = read_architecture(*config_);
     }
     tensors_ = logical_tensors(checkpoint_,
