@@ -136,10 +136,19 @@ std::vector<std::pair<std::string, double>> read_pattern(const Config& config, c
   return entries;
 }
 
+// 16 rather than 16.0: a whole number is written as one.
+Json number_json(double number) {
+  constexpr double exact = 9e15;
+  if (number == std::floor(number) && std::abs(number) < exact) {
+    return static_cast<std::int64_t>(number);
+  }
+  return number;
+}
+
 Index read_rank(const std::string& source, const std::string& what, double rank) {
   constexpr double largest = 1 << 30;
   if (!(rank >= 1) || !(rank <= largest) || rank != std::floor(rank)) {
-    throw_field_error(source, what + " is " + Json(rank).dump() +
+    throw_field_error(source, what + " is " + number_json(rank).dump() +
                                   ", but a rank is a whole number from 1 to 2^30");
   }
   return static_cast<Index>(rank);
@@ -226,15 +235,6 @@ Json targets_json(const std::vector<std::string>& names, const std::string& patt
 }
 
 Json list_json(const auto& list) { return list.empty() ? Json(nullptr) : Json(list); }
-
-// 16 rather than 16.0: a whole number is written as one.
-Json number_json(double number) {
-  constexpr double exact = 9e15;
-  if (number == std::floor(number) && std::abs(number) < exact) {
-    return static_cast<std::int64_t>(number);
-  }
-  return number;
-}
 
 template <class Value>
 Json pattern_json(const std::vector<std::pair<std::string, Value>>& entries) {
