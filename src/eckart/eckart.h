@@ -83,4 +83,5 @@
 #include "eckart/model/quantization.h"
 #include "eckart/model/shape_flow.h"
 #include "eckart/model/summary.h"
+#include "eckart/model/tensor_names.h"
 // IWYU pragma: end_exports
