@@ -1,5 +1,7 @@
 #include "eckart/lora/adapter_config.h"
 
+#include "eckart/core/errors.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
