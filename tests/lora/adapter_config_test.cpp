@@ -1,5 +1,7 @@
 #include "eckart/lora/adapter_config.h"
 
+#include "eckart/core/errors.h"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -95,8 +97,8 @@ TEST(IsTarget, LeavesOutWhatIsExcludedOrSavedWhole) {
 }
 
 TEST(IsTarget, OfEndingsTakesTheLayersThatAreNamed) {
-  const AdapterConfig config = config_of(
-      "{'peft_type': 'LORA', 'target_modules': ['q'], 'layers_to_transform': [1, 12]}");
+  const AdapterConfig config =
+      config_of("{'peft_type': 'LORA', 'target_modules': ['q'], 'layers_to_transform': [1, 12]}");
   EXPECT_TRUE(is_target(config, "model.layers.12.q"));
   EXPECT_FALSE(is_target(config, "model.layers.2.q"));
   const AdapterConfig named = config_of(
@@ -107,27 +109,32 @@ TEST(IsTarget, OfEndingsTakesTheLayersThatAreNamed) {
 }
 
 TEST(AdapterConfig, RefusesOtherTypes) {
-  EXPECT_EQ(error_of("{'peft_type': 'LOHA'}"),
-            "peft_type is \"LOHA\", but Eckart reads adapters of peft_type \"LORA\"\n  hint: PEFT's "
-            "convert_to_lora makes a LoRA of other adapters");
+  EXPECT_EQ(
+      error_of("{'peft_type': 'LOHA'}"),
+      "peft_type is \"LOHA\", but Eckart reads adapters of peft_type \"LORA\"\n  hint: PEFT's "
+      "convert_to_lora makes a LoRA of other adapters");
   EXPECT_EQ(error_of("{'r': 8}"),
             "peft_type is missing, but Eckart reads adapters of peft_type \"LORA\"");
 }
 
 TEST(AdapterConfig, RefusesWhatChangesTheDeltaInAWayThatIsNotComputed) {
-  EXPECT_EQ(error_of("{'peft_type': 'LORA', 'use_qalora': true}"),
-            "use_qalora is set, but Eckart does not compute it: QALoRA pools the input before lora_A");
-  EXPECT_EQ(error_of("{'peft_type': 'LORA', 'loftq_config': {'loftq_bits': 4}}"),
-            "loftq_config is set, but Eckart does not compute it: LoftQ's factors belong to a base that "
-            "was quantized with them");
-  EXPECT_EQ(error_of("{'peft_type': 'LORA', 'use_future_thing': 3}"),
-            "the field use_future_thing is 3, but Eckart does not know what it does to the adapter\n"
-            "  hint: remove it when it changes nothing of what the adapter adds to its base");
+  EXPECT_EQ(
+      error_of("{'peft_type': 'LORA', 'use_qalora': true}"),
+      "use_qalora is set, but Eckart does not compute it: QALoRA pools the input before lora_A");
+  EXPECT_EQ(
+      error_of("{'peft_type': 'LORA', 'loftq_config': {'loftq_bits': 4}}"),
+      "loftq_config is set, but Eckart does not compute it: LoftQ's factors belong to a base that "
+      "was quantized with them");
+  EXPECT_EQ(
+      error_of("{'peft_type': 'LORA', 'use_future_thing': 3}"),
+      "the field use_future_thing is 3, but Eckart does not know what it does to the adapter\n"
+      "  hint: remove it when it changes nothing of what the adapter adds to its base");
 }
 
 TEST(AdapterConfig, CarriesHarmlessFieldsAlong) {
   const AdapterConfig config = config_of(
-      "{'peft_type': 'LORA', 'future': null, 'peft_version': '1.0', 'auto_mapping': {'a': [1, 2]}}");
+      "{'peft_type': 'LORA', 'future': null, 'peft_version': '1.0', 'auto_mapping': {'a': [1, "
+      "2]}}");
   const std::string json = to_json(config);
   EXPECT_NE(json.find("\"future\": null"), std::string::npos);
   EXPECT_NE(json.find("\"peft_version\": \"1.0\""), std::string::npos);
@@ -143,19 +150,21 @@ TEST(AdapterConfig, RefusesRanksThatAreNone) {
 }
 
 TEST(AdapterConfig, RefusesPatternsThatAreNoExpressions) {
-  EXPECT_EQ(error_of("{'peft_type': 'LORA', 'rank_pattern': {'(q': 2}}"),
-            "rank_pattern: \"(q\" is not a regular expression: missing closing parenthesis at byte 2");
-  EXPECT_EQ(error_of("{'peft_type': 'LORA', 'target_modules': '*q'}"),
-            "target_modules: \"*q\" is not a regular expression: quantifier does not follow a repeatable "
-            "item at byte 0");
+  EXPECT_EQ(
+      error_of("{'peft_type': 'LORA', 'rank_pattern': {'(q': 2}}"),
+      "rank_pattern: \"(q\" is not a regular expression: missing closing parenthesis at byte 2");
+  EXPECT_EQ(
+      error_of("{'peft_type': 'LORA', 'target_modules': '*q'}"),
+      "target_modules: \"*q\" is not a regular expression: quantifier does not follow a repeatable "
+      "item at byte 0");
 }
 
 TEST(AdapterConfig, EndsAnExpressionThatWouldTakeForEver) {
   AdapterConfig config;
   config.target_pattern = "((a+)+)+b";
-  EXPECT_EQ(thrown_by<ArgumentError>([&] { is_target(config, std::string(60, 'a')); }),
-            "\"((a+)+)+b\" can't be held against \"" + std::string(60, 'a') +
-                "\": match limit exceeded");
+  EXPECT_EQ(
+      thrown_by<ArgumentError>([&] { is_target(config, std::string(60, 'a')); }),
+      "\"((a+)+)+b\" can't be held against \"" + std::string(60, 'a') + "\": match limit exceeded");
 }
 
 TEST(AdapterConfig, IsWrittenAsPeftWritesIt) {

@@ -14,11 +14,10 @@
 #include <string_view>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "tests/io/safetensors_bytes.h"
 #include "tests/io/scratch_folder.h"
 #include "tests/thrown.h"
+#include <gtest/gtest.h>
 
 namespace eckart::testing {
 
@@ -40,7 +39,8 @@ inline const AdapterModule& module_named(const Adapter& adapter, std::string_vie
 }
 
 /// scale * b a of one module (of one expert), in double.
-inline Tensor<double> delta_of(const Adapter& adapter, const AdapterModule& module, Index expert = 0) {
+inline Tensor<double> delta_of(const Adapter& adapter, const AdapterModule& module,
+                               Index expert = 0) {
   const AdapterFactors factors = load_factors(adapter, module, expert);
   Tensor<double> delta(Shape{factors.b.size(0), factors.a.size(1)});
   for (Index i = 0; i < delta.size(0); ++i) {

@@ -35,7 +35,8 @@ void expect_same_deltas(const Adapter& actual, const Adapter& expected, Bound bo
     EXPECT_EQ(mine.kind, theirs.kind);
     ASSERT_EQ(mine.n_experts, theirs.n_experts);
     for (Index expert = 0; expert < mine.n_experts; ++expert) {
-      EXPECT_TRUE(is_near(delta_of(actual, mine, expert), delta_of(expected, theirs, expert), bound))
+      EXPECT_TRUE(
+          is_near(delta_of(actual, mine, expert), delta_of(expected, theirs, expert), bound))
           << mine.name;
     }
   }
@@ -125,8 +126,7 @@ TEST(ConvertAdapter, WritesAnAlphaThatNoFloatHoldsAsADouble) {
   convert_adapter(adapter, folder / "x.safetensors",
                   {.to = AdapterNaming::kohya, .prefix = "lora_te1"});
   const SafetensorsFile file = open_safetensors(folder / "x.safetensors");
-  const StoredTensor* const alpha =
-      file.find("lora_te1_model_layers_0_self_attn_q_proj.alpha");
+  const StoredTensor* const alpha = file.find("lora_te1_model_layers_0_self_attn_q_proj.alpha");
   ASSERT_NE(alpha, nullptr);
   // 8 / sqrt(4) is 4 for a rank of 4: 16, which a float holds.
   EXPECT_EQ(alpha->dtype, Dtype::f32);
@@ -160,22 +160,26 @@ std::string refused(std::string_view name, AdapterNaming to) {
 }
 
 TEST(ConvertAdapter, RefusesWhatTheTargetCannotHold) {
-  EXPECT_EQ(refused("dora", AdapterNaming::kohya),
-            "lora convert: model.layers.0.mlp.up_proj has DoRA's magnitude for each output, but "
-            "kohya's dora_scale has one for each input\n  hint: `eckart lora merge` folds it into a "
-            "base");
-  EXPECT_EQ(refused("lora_bias", AdapterNaming::kohya),
-            "lora convert: transformer.h.0.attn.c_attn has a bias (lora_bias), but kohya's files have "
-            "no place for it");
-  EXPECT_EQ(refused("experts", AdapterNaming::kohya),
-            "lora convert: mlp.experts.down_proj is of kind experts, but kohya's files hold matrices "
-            "and convolutions");
+  EXPECT_EQ(
+      refused("dora", AdapterNaming::kohya),
+      "lora convert: model.layers.0.mlp.up_proj has DoRA's magnitude for each output, but "
+      "kohya's dora_scale has one for each input\n  hint: `eckart lora merge` folds it into a "
+      "base");
+  EXPECT_EQ(
+      refused("lora_bias", AdapterNaming::kohya),
+      "lora convert: transformer.h.0.attn.c_attn has a bias (lora_bias), but kohya's files have "
+      "no place for it");
+  EXPECT_EQ(
+      refused("experts", AdapterNaming::kohya),
+      "lora convert: mlp.experts.down_proj is of kind experts, but kohya's files hold matrices "
+      "and convolutions");
   EXPECT_EQ(refused("convolutions", AdapterNaming::mlx),
             "lora convert: line is a convolution, but MLX's adapters hold matrices");
-  EXPECT_EQ(refused("modules_to_save", AdapterNaming::mlx),
-            "lora convert: model.layers.0.input_layernorm.weight replaces the base's tensor "
-            "(modules_to_save), but only PEFT's adapters hold such\n  hint: `eckart lora merge` puts "
-            "it into a base");
+  EXPECT_EQ(
+      refused("modules_to_save", AdapterNaming::mlx),
+      "lora convert: model.layers.0.input_layernorm.weight replaces the base's tensor "
+      "(modules_to_save), but only PEFT's adapters hold such\n  hint: `eckart lora merge` puts "
+      "it into a base");
 }
 
 TEST(ConvertAdapter, RefusesNumbersThatTheDtypeCannotHold) {
@@ -186,11 +190,11 @@ TEST(ConvertAdapter, RefusesNumbersThatTheDtypeCannotHold) {
             "{'peft_type': 'LORA', 'r': 1, 'target_modules': ['a']}");
   const Adapter adapter = open_adapter(folder / "peft");
   for (const AdapterNaming to : {AdapterNaming::peft, AdapterNaming::kohya, AdapterNaming::mlx}) {
-    EXPECT_EQ(thrown_by<ArgumentError>([&] {
-                convert_adapter(adapter, folder / "x", {.to = to, .dtype = Dtype::f16});
-              }),
-              "lora convert: a number of \"a\" is too large for F16\n  hint: BF16 and F32 hold larger "
-              "ones");
+    EXPECT_EQ(
+        thrown_by<ArgumentError>(
+            [&] { convert_adapter(adapter, folder / "x", {.to = to, .dtype = Dtype::f16}); }),
+        "lora convert: a number of \"a\" is too large for F16\n  hint: BF16 and F32 hold larger "
+        "ones");
     EXPECT_EQ(folder.names(), std::vector<std::string>{"peft"});
   }
 }
