@@ -161,10 +161,10 @@ TEST(AdapterConfig, RefusesPatternsThatAreNoExpressions) {
 
 TEST(AdapterConfig, EndsAnExpressionThatWouldTakeForEver) {
   AdapterConfig config;
-  config.target_pattern = "((a+)+)+b";
+  config.target_pattern = "((a+)+)+[bc]";
   EXPECT_EQ(
       thrown_by<ArgumentError>([&] { is_target(config, std::string(60, 'a')); }),
-      "\"((a+)+)+b\" can't be held against \"" + std::string(60, 'a') + "\": match limit exceeded");
+      "\"((a+)+)+[bc]\" can't be held against \"" + std::string(60, 'a') + "\": match limit exceeded");
 }
 
 TEST(AdapterConfig, IsWrittenAsPeftWritesIt) {

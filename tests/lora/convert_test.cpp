@@ -18,10 +18,8 @@ namespace {
 
 std::vector<std::string> base_names(std::string_view golden) {
   std::vector<std::string> names;
-  for (const StoredTensor& tensor :
-       open_safetensors(golden_adapter(golden) / "base.safetensors").tensors()) {
-    names.push_back(tensor.name);
-  }
+  const SafetensorsFile base = open_safetensors(golden_adapter(golden) / "base.safetensors");
+  for (const StoredTensor& tensor : base.tensors()) names.push_back(tensor.name);
   return names;
 }
 

@@ -72,6 +72,8 @@ AdapterNaming naming_of(const SafetensorsFile& file) {
         ".oft_blocks",       ".diff",           ".diff_b",    ".set_weight"};
     if (!detail::suffix_of(name, kohya).empty()) return AdapterNaming::kohya;
   }
+  // It may hold nothing but tensors that replace the base's.
+  if (fs::path(file.path()).filename() == peft_name) return AdapterNaming::peft;
   throw_format_error(file.path(), std::nullopt,
                      printable_path(file.path()) +
                          ": holds no factors of an adapter: no lora_A (PEFT), lora_down (kohya) or "
