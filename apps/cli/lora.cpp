@@ -15,6 +15,8 @@ void add_lora(CommandLine& line) {
                           "eckart lora merge base/ adapter/ -o merged --verify"}});
   add_lora_merge(line, group);
   add_lora_verify(line, group);
+  add_lora_resize(line, group);
+  add_lora_combine(line, group);
 }
 
 }  // namespace eckart::cli

@@ -71,8 +71,8 @@ class Merge : public ::testing::Test {
   // An adapter that adds b a to w.weight.
   fs::path adapter_of(const std::string& name, std::vector<float> b, std::vector<float> a) {
     const auto rows = static_cast<Index>(b.size()), columns = static_cast<Index>(a.size());
-    save_adapter(folder_ / name, {lora_b("w", {rows, 1}, std::move(b)),
-                                  lora_a("w", {1, columns}, std::move(a))});
+    save_adapter(folder_ / name,
+                 {lora_b("w", {rows, 1}, std::move(b)), lora_a("w", {1, columns}, std::move(a))});
     return folder_ / name;
   }
   fs::path target() const { return folder_ / "merged"; }
@@ -155,8 +155,9 @@ TEST_F(Merge, AnAdapterThatWasNeverTrainedIsAnError) {
 TEST_F(Merge, AModuleThatFitsNothingIsNamedWithTheClosest) {
   const fs::path base =
       base_of({"w.weight", {1, 2}, {1, 1}}, {{"model.layers.0.v_proj.weight", {1, 2}, {1, 1}}});
-  save_adapter(folder_ / "a", {lora_b("model.layers.1.v_proj", {1, 1}, {1}),
-                               lora_a("model.layers.1.v_proj", {1, 2}, {1, 1})},
+  save_adapter(folder_ / "a",
+               {lora_b("model.layers.1.v_proj", {1, 1}, {1}),
+                lora_a("model.layers.1.v_proj", {1, 2}, {1, 1})},
                R"(, "base_model_name_or_path": "org/other")");
   EXPECT_EQ(error_of(base, {folder_ / "a"}),
             "merge: " + (folder_ / "a").string() +
@@ -167,8 +168,9 @@ TEST_F(Merge, AModuleThatFitsNothingIsNamedWithTheClosest) {
 
 TEST_F(Merge, AnotherModelsShapesAreAnError) {
   const fs::path base = base_of({"w.weight", {2, 2}, {1, 1, 1, 1}});
-  const std::string text = thrown_by<ShapeError>(
-      [&] { Case(base, {adapter_of("a", {1, 1, 1}, {1, 1})}).merge(target()); });
+  const std::string text = thrown_by<ShapeError>([&] {
+    Case(base, {adapter_of("a", {1, 1, 1}, {1, 1})}).merge(target());
+  });
   EXPECT_EQ(text, "merge: for w.weight " + (folder_ / "a").string() +
                       " holds 3x2 (B A), but the base's is 2x2");
 }
@@ -232,8 +234,10 @@ TEST_F(Merge, DoraIsNotSummedWithOthersNorWeighted) {
 
 TEST_F(Merge, ABiasNeedsABiasInTheBase) {
   const fs::path base = base_of({"w.weight", {2, 2}, {1, 1, 1, 1}});
-  save_adapter(folder_ / "a", {lora_b("w", {2, 1}, {1, 1}), lora_a("w", {1, 2}, {1, 1}),
-                               {"base_model.model.w.lora_B.bias", {2}, {1, 1}}},
+  save_adapter(folder_ / "a",
+               {lora_b("w", {2, 1}, {1, 1}),
+                lora_a("w", {1, 2}, {1, 1}),
+                {"base_model.model.w.lora_B.bias", {2}, {1, 1}}},
                R"(, "lora_bias": true)");
   EXPECT_NE(error_of(base, {folder_ / "a"}).find("has no bias that it could be added to"),
             std::string::npos);
