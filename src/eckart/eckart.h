@@ -59,6 +59,7 @@
 #include "eckart/lora/combine.h"
 #include "eckart/lora/factored_svd.h"
 #include "eckart/lora/merge.h"
+#include "eckart/lora/pissa.h"
 #include "eckart/lora/rank_budget.h"
 #include "eckart/lora/rank_rule.h"
 #include "eckart/lora/resize.h"

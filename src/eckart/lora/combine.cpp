@@ -35,6 +35,7 @@ Fingerprint fingerprint_of(std::string_view operation, const std::vector<Weighte
   print.add(fmt::format("{} {} {} {} {} {} {} {} {}", operation, options.rule.has_value(),
                         rule.rank, rule.energy, rule.error, rule.budget.value_or(0), rule.max_rank,
                         options.budget_bytes.value_or(0), options.max_rank));
+  print.add(options.base_model);
   print.add(options.dtype ? to_string(*options.dtype) : "");
   for (const auto& [adapter, weight] : adapters) {
     print.add(fmt::format("{}", weight));
@@ -52,7 +53,8 @@ bool is_identity(const std::vector<WeightedAdapter>& adapters, const RewriteOpti
   const Adapter& adapter = *adapters.front().adapter;
   std::error_code ignored;
   return adapters.size() == 1 && adapters.front().weight == 1 && !options.rule &&
-         !options.budget_bytes && (!options.dtype || *options.dtype == adapter.dtype()) &&
+         !options.budget_bytes && options.base_model.empty() &&
+         (!options.dtype || *options.dtype == adapter.dtype()) &&
          adapter.naming() == AdapterNaming::peft && fs::exists(config_path(adapter), ignored);
 }
 

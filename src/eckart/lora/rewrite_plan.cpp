@@ -222,7 +222,8 @@ class Planner {
       }
       if (config.task_type.empty()) config.task_type = other.task_type;
       if (config.base_model.empty()) config.base_model = other.base_model;
-      if (!other.base_model.empty() && other.base_model != config.base_model) {
+      if (options_.base_model.empty() && !other.base_model.empty() &&
+          other.base_model != config.base_model) {
         plan_.notes.push_back(fmt::format("{} was trained on {}, not on {}", path_of(*one.adapter),
                                           printable(other.base_model),
                                           printable(config.base_model)));
@@ -231,6 +232,7 @@ class Planner {
         return std::find(other.others.begin(), other.others.end(), field) == other.others.end();
       });
     }
+    if (!options_.base_model.empty()) config.base_model = options_.base_model;
     // Every module is named whole: nothing is left to be excluded.
     config.exclude_modules.clear();
     config.exclude_pattern.clear();
