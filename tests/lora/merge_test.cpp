@@ -260,6 +260,41 @@ TEST_F(Merge, TheResultDoesNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(alone.total.error_squares, together.total.error_squares);
 }
 
+// Two shards; the first is finished when the run ends.
+TEST_F(Merge, ARunThatWasCutOffIsGoneOnWith) {
+  fs::create_directories(folder_ / "base");
+  save(folder_ / "base/a.safetensors", {{"v.weight", {1, 2}, {1, 2}}});
+  save(folder_ / "base/b.safetensors", {{"w.weight", {1, 2}, {3, 4}}});
+  save_adapter(folder_ / "a", {lora_b("v", {1, 1}, {1}), lora_a("v", {1, 2}, {1, 1}),
+                               lora_b("w", {1, 1}, {1}), lora_a("w", {1, 2}, {2, 2})});
+  const Case two(folder_ / "base", {folder_ / "a"});
+  const MergeOptions stop = {
+      .on_progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("killed"); }};
+  EXPECT_THROW(two.merge(target(), stop), std::runtime_error);
+  EXPECT_FALSE(fs::exists(target()));
+  const MergeReport report = two.merge(target());
+  EXPECT_EQ(report.n_resumed, 1);
+  ASSERT_EQ(report.tensors.size(), 2u);
+  EXPECT_EQ(report.total.n_wanted, 4);
+  EXPECT_EQ(merged("v.weight"), (Floats{2, 3}));
+  EXPECT_EQ(merged("w.weight"), (Floats{5, 6}));
+  EXPECT_EQ(folder_.names(), (std::vector<std::string>{"a", "base", "merged"}));
+}
+
+TEST_F(Merge, WhatAKilledRunLeftDamagedIsComputedAgain) {
+  const fs::path base = base_of({"w.weight", {1, 2}, {1, 2}});
+  const Case one(base, {adapter_of("a", {1}, {1, 1})});
+  const MergeOptions stop = {
+      .on_progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("killed"); }};
+  EXPECT_THROW(one.merge(target(), stop), std::runtime_error);
+  const fs::path file = folder_ / "merged.partial/result/model.safetensors";
+  std::string content = content_of(file);
+  content.back() = 'x';
+  put(file, content);
+  EXPECT_EQ(one.merge(target()).n_resumed, 0);
+  EXPECT_EQ(merged("w.weight"), (Floats{2, 3}));
+}
+
 TEST_F(Merge, AResultNeverOverwritesAnother) {
   const fs::path base = base_of({"w.weight", {1, 1}, {1}});
   const Case one(base, {adapter_of("a", {1}, {1})});

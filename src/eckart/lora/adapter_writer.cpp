@@ -22,6 +22,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* weights_name = "adapter_model.safetensors";
 constexpr const char* config_name = "adapter_config.json";
+constexpr const char* bias_name = ".lora_B.bias";
+constexpr const char* magnitude_name = ".lora_magnitude_vector";
 
 // Parts: `module NAME` and `saved NAME`, so that a module and a tensor may share a name.
 constexpr std::string_view module_part = "module ";
@@ -53,10 +55,14 @@ class PartBytes {
   explicit PartBytes(Dtype dtype) : dtype_(dtype) {}
 
   void add(const std::string& suffix, const Shape& shape, const Tensor<float>& values) {
+    add_as(dtype_, suffix, shape, values);
+  }
+  void add_as(Dtype dtype, const std::string& suffix, const Shape& shape,
+              const Tensor<float>& values) {
     const std::size_t begin = bytes_.size();
-    bytes_.resize(begin + bytes_of(dtype_, shape));
-    narrow(dtype_, elements(values), std::span(bytes_).subspan(begin));
-    tensors_.push_back({{"name", suffix}, {"dtype", to_string(dtype_)}, {"shape", shape.sizes()}});
+    bytes_.resize(begin + bytes_of(dtype, shape));
+    narrow(dtype, elements(values), std::span(bytes_).subspan(begin));
+    tensors_.push_back({{"name", suffix}, {"dtype", to_string(dtype)}, {"shape", shape.sizes()}});
   }
   const std::vector<std::byte>& bytes() const { return bytes_; }
   const Json& tensors() const { return tensors_; }
@@ -181,9 +187,14 @@ void AdapterWriter::add(const NewModule& module, const std::string& report) {
       add_experts(part, module);
       break;
   }
-  if (module.bias) part.add(".lora_B.bias", module.bias->shape(), *module.bias);
+  if (module.bias) part.add(bias_name, module.bias->shape(), *module.bias);
+  if (module.magnitude) {
+    part.add_as(Dtype::f32, magnitude_name, module.magnitude->shape(), *module.magnitude);
+  }
+  const Index rank = module.a[0].size(0);
   const Json note = {{"kind", to_string(module.kind)},
-                     {"rank", module.a[0].size(0)},
+                     {"rank", rank},
+                     {"alpha", module.alpha.value_or(static_cast<double>(rank))},
                      {"tensors", part.tensors()},
                      {"report", report}};
   folder_.add_part(part_of(module_part, module.name), part.bytes(), note.dump());
@@ -202,15 +213,16 @@ void AdapterWriter::finish(AdapterConfig config,
   std::vector<detail::ModuleRank> ranks;
   std::vector<Planned> planned;
   std::map<std::string, Json> notes;
+  config.lora_bias = false;
+  config.use_dora = false;
   for (const std::string& part : folder_.parts())
     notes[part] = Json::parse(folder_.part_note(part));
   for (const auto& [part, note] : notes) {
     if (!part.starts_with(module_part)) continue;
-    const Index rank = note.at("rank").get<Index>();
     ranks.push_back({.name = part.substr(module_part.size()),
                      .kind = detail::parse_kind(note.at("kind").get<std::string>()),
-                     .rank = rank,
-                     .alpha = static_cast<double>(rank)});
+                     .rank = note.at("rank").get<Index>(),
+                     .alpha = note.at("alpha").get<double>()});
   }
   const std::map<std::string, std::string> keys = detail::peft_keys(ranks);
   for (const auto& [part, note] : notes) {
@@ -224,7 +236,8 @@ void AdapterWriter::finish(AdapterConfig config,
                    .dtype = parse_dtype(tensor.at("dtype").get<std::string>()).value_or(Dtype::f32),
                    .shape = Shape(tensor.at("shape").get<std::vector<Index>>()),
                    .begin = begin};
-      if (plan.name.ends_with(".lora_B.bias")) config.lora_bias = true;
+      config.lora_bias = config.lora_bias || plan.name.ends_with(bias_name);
+      config.use_dora = config.use_dora || plan.name.ends_with(magnitude_name);
       begin += bytes_of(plan.dtype, plan.shape);
       planned.push_back(std::move(plan));
     }
@@ -242,7 +255,6 @@ void AdapterWriter::finish(AdapterConfig config,
   writer.commit();
 
   config.use_rslora = false;
-  config.use_dora = false;
   config.init_lora_weights = "true";
   detail::describe_modules(config, ranks);
   save_text(folder_.result_path(config_name), to_json(config));

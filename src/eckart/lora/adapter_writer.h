@@ -16,15 +16,18 @@
 
 namespace eckart {
 
-/// One module as it will be saved: delta = b a, with alpha = rank, so that the scale is 1.
+/// One module as it will be saved: delta = alpha / rank * b a. By default alpha is the rank, so that
+/// the scale is 1.
 struct NewModule {
   std::string name;  // as AdapterModule
   AdapterKind kind = AdapterKind::linear;
   /// One pair; of experts one a expert, all of the same rank. b d_out x r, a r x d_in.
   std::vector<Tensor<float>> b;
   std::vector<Tensor<float>> a;
-  std::optional<Tensor<float>> bias;  // d_out
-  std::vector<Index> kernel;  // of convolutions: the axes after d_in, which a's columns hold
+  std::optional<Tensor<float>> bias = {};  // d_out
+  std::vector<Index> kernel = {};  // of convolutions: the axes after d_in, which a's columns hold
+  std::optional<double> alpha = {};
+  std::optional<Tensor<float>> magnitude = {};  // DoRA: d_out; saved in F32 whatever the factors are
 };
 
 /// What the file's dtype (as AdapterWriter's) makes of the factors: the same, as they will be read.
@@ -52,9 +55,9 @@ class AdapterWriter {
 
   /// Writes both files. `config`: everything but r, lora_alpha, rank_pattern, alpha_pattern,
   /// target_modules and target_parameters, which come from the modules: full names, patterns
-  /// escaped, for ranks other than the largest; and but flags that such factors do not need
-  /// (use_rslora, use_dora, init_lora_weights). lora_bias is set when a module has a bias. The folder
-  /// is not committed. Throws FileError.
+  /// escaped, for ranks other than the largest; use_rslora is unset and
+  /// init_lora_weights true; lora_bias and use_dora are set when a module has a bias or a magnitude.
+  /// The folder is not committed. Throws FileError.
   void finish(AdapterConfig config, const std::map<std::string, std::string>& metadata = {});
 
  private:

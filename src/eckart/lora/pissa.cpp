@@ -67,10 +67,12 @@ Json to_json(const PissaModule& module) {
 }
 
 PissaModule described(const PissaTarget& target) {
-  return {.name = target.module,
-          .d_out = target.d_out,
-          .d_in = target.d_in,
-          .is_input_first = target.is_input_first};
+  PissaModule module;
+  module.name = target.module;
+  module.d_out = target.d_out;
+  module.d_in = target.d_in;
+  module.is_input_first = target.is_input_first;
+  return module;
 }
 
 void read_json(const std::string& text, PissaModule& module) {
@@ -88,7 +90,8 @@ void split(const PissaBase& base, const PissaTarget& target, const PissaOptions&
   const LowRank<float> found =
       low_rank(w, {.rank = options.rank, .seed = options.seed, .exact = options.exact});
   auto [b, a] = factors(found);
-  NewModule module{.name = target.module, .b = {}, .a = {}, .bias = {}, .kernel = {}};
+  NewModule module;
+  module.name = target.module;
   module.b.push_back(std::move(b));
   module.a.push_back(std::move(a));
   PissaModule report = described(target);

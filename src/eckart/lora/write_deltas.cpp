@@ -35,7 +35,9 @@ bool is_nothing(const std::optional<Tensor<float>>& bias) {
 }
 
 NewModule new_module(ModuleDelta delta) {
-  NewModule module{.name = std::move(delta.name), .kind = delta.kind, .b = {}, .a = {}, .bias = {}};
+  NewModule module;
+  module.name = std::move(delta.name);
+  module.kind = delta.kind;
   module.bias = std::move(delta.bias);
   module.kernel = std::move(delta.kernel);
   return module;
