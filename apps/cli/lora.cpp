@@ -19,6 +19,7 @@ void add_lora(CommandLine& line) {
   add_lora_verify(line, group);
   add_lora_resize(line, group);
   add_lora_combine(line, group);
+  add_lora_init(line, group);
 }
 
 }  // namespace eckart::cli

@@ -11,5 +11,6 @@ void add_lora_merge(CommandLine& line, CLI::App* group);
 void add_lora_verify(CommandLine& line, CLI::App* group);
 void add_lora_resize(CommandLine& line, CLI::App* group);
 void add_lora_combine(CommandLine& line, CLI::App* group);
+void add_lora_init(CommandLine& line, CLI::App* group);
 
 }  // namespace eckart::cli

@@ -1,8 +1,7 @@
 // eckart lora convert: the same adapter under PEFT's, kohya's or MLX's names.
-#include "eckart/lora/convert.h"
-
 #include "eckart/io/findings.h"
 #include "eckart/io/mapped_file.h"
+#include "eckart/lora/convert.h"
 
 #include <memory>
 #include <optional>
@@ -82,11 +81,11 @@ void resolve(const ConvertCommand& command, Adapter& adapter) {
 
 void print_text(const ConvertCommand& command, const Adapter& adapter,
                 const ConvertReport& report) {
-  std::string text = fmt::format(
-      "{} ({}) -> {} ({})\n{}, {} {}\n", printable_path(command.adapter), to_string(adapter.naming()),
-      printable_path(command.output), to_string(command.options.to),
-      counted(static_cast<std::uint64_t>(report.n_modules), "module"), bytes_text(report.bytes),
-      to_string(report.dtype));
+  std::string text = fmt::format("{} ({}) -> {} ({})\n{}, {} {}\n", printable_path(command.adapter),
+                                 to_string(adapter.naming()), printable_path(command.output),
+                                 to_string(command.options.to),
+                                 counted(static_cast<std::uint64_t>(report.n_modules), "module"),
+                                 bytes_text(report.bytes), to_string(report.dtype));
   if (report.n_saved > 0) {
     text += counted(static_cast<std::uint64_t>(report.n_saved), "tensor") +
             " that replace the base's, as they were\n";
@@ -106,9 +105,9 @@ void print_text(const ConvertCommand& command, const Adapter& adapter,
 int convert(ConvertCommand command, const CommonOptions& common) {
   command.options.to = parse_naming(command.to);
   if (command.prefix && command.options.to != AdapterNaming::kohya) {
-    throw_usage_error("--prefix is given with --to " + command.to +
-                          ", but only kohya's names have a prefix",
-                      "leave it out");
+    throw_usage_error(
+        "--prefix is given with --to " + command.to + ", but only kohya's names have a prefix",
+        "leave it out");
   }
   if (command.prefix) command.options.prefix = *command.prefix;
   Adapter adapter = open_adapter(command.adapter);

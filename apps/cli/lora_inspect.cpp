@@ -1,7 +1,6 @@
 // eckart lora inspect: an adapter's modules, their scales and the spectra of what they add.
-#include "eckart/lora/inspect.h"
-
 #include "eckart/io/findings.h"
+#include "eckart/lora/inspect.h"
 
 #include <algorithm>
 #include <map>
@@ -89,8 +88,9 @@ std::string head_text(const Inspected& found, const Totals& totals) {
   std::string text = fmt::format(
       "{}   {}: {} of {}{}\n", bold(adapter_title(adapter)), to_string(adapter.naming()),
       counted(adapter.modules().size(), "module"), ranks_text(adapter), kinds_text(adapter));
-  text += fmt::format("{} parameters   {} {}\n", grouped(totals.parameters + totals.saved_parameters),
-                      bytes_text(totals.bytes), to_string(adapter.dtype()));
+  text +=
+      fmt::format("{} parameters   {} {}\n", grouped(totals.parameters + totals.saved_parameters),
+                  bytes_text(totals.bytes), to_string(adapter.dtype()));
   if (!adapter.config().base_model.empty()) {
     text += "base  " + printable(adapter.config().base_model) + "\n";
   }
@@ -140,8 +140,8 @@ std::string modules_text(const Inspected& found) {
 std::string saved_text(const Adapter& adapter) {
   Table table({{"replaces"}, {"shape", Table::Align::right}, {"dtype"}});
   for (const auto& [name, stored] : adapter.saved()) {
-    table.add({printable(name), sizes_to_string(stored->shape),
-               std::string(to_string(stored->dtype))});
+    table.add(
+        {printable(name), sizes_to_string(stored->shape), std::string(to_string(stored->dtype))});
   }
   return table.empty() ? "" : "\n" + table.text();
 }
@@ -161,9 +161,9 @@ void print_text(const Inspected& found) {
   }
   notes += warnings_text(found.adapter);
   if (!found.unmatched.empty()) {
-    notes += fmt::format("{}  the base has no tensor for {} of the adapter's names:\n{}",
-                         yellow("warning"), found.unmatched.size(),
-                         unmatched_text(found.unmatched));
+    notes +=
+        fmt::format("{}  the base has no tensor for {} of the adapter's names:\n{}",
+                    yellow("warning"), found.unmatched.size(), unmatched_text(found.unmatched));
   }
   if (!notes.empty()) print("\n" + notes);
 }

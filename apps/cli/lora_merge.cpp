@@ -114,13 +114,13 @@ std::string table_text(const MergeReport& report) {
                {"unchanged", Table::Align::right}});
   for (const Line& line : lines_of(report)) {
     table.add({printable(line.names.name()), line.shape,
-               share_text(line.statistics.relative_norm()),
-               share_text(line.statistics.swallowed()),
+               share_text(line.statistics.relative_norm()), share_text(line.statistics.swallowed()),
                share_text(line.statistics.unchanged_share())});
   }
   if (table.empty()) return "";
   return "\n" + table.text() +
-         "\ndelta: its norm by the base's; swallowed: how far rounding put it off, by its own norm; "
+         "\ndelta: its norm by the base's; swallowed: how far rounding put it off, by its own "
+         "norm; "
          "unchanged: its\nentries that rounding left as they were\n";
 }
 
@@ -143,8 +143,8 @@ std::vector<std::string> warnings_of(const OpenSources& open) {
 
 std::string summary_text(const MergeReport& report) {
   std::string text;
-  for (const TensorFate fate : {TensorFate::merged, TensorFate::replaced, TensorFate::added,
-                                TensorFate::converted}) {
+  for (const TensorFate fate :
+       {TensorFate::merged, TensorFate::replaced, TensorFate::added, TensorFate::converted}) {
     const std::size_t n = count_of(report, fate);
     if (n > 0) text += fmt::format("{} {}, ", tensors_text(n), to_string(fate));
   }
@@ -154,10 +154,10 @@ std::string summary_text(const MergeReport& report) {
                         tensors_text(static_cast<std::size_t>(report.n_resumed)));
   }
   if (report.total.n_wanted > 0) {
-    text += fmt::format("delta {} of what it changes; {} of it swallowed, {} of its entries unchanged\n",
-                        share_text(report.total.relative_norm()),
-                        share_text(report.total.swallowed()),
-                        share_text(report.total.unchanged_share()));
+    text += fmt::format(
+        "delta {} of what it changes; {} of it swallowed, {} of its entries unchanged\n",
+        share_text(report.total.relative_norm()), share_text(report.total.swallowed()),
+        share_text(report.total.unchanged_share()));
   }
   for (const std::string& change : report.config_changes) {
     text += "config.json: " + printable(change) + "\n";
@@ -322,13 +322,12 @@ void add_lora_merge(CommandLine& line, CLI::App* group) {
 
 void add_lora_verify(CommandLine& line, CLI::App* group) {
   auto command = std::make_shared<VerifyCommand>();
-  CLI::App* const app = add_command(
-      line,
-      {.name = "verify",
-       .summary = "Whether a merged model is base + delta, by value",
-       .examples = {"eckart lora verify base/ adapter/ merged/"},
-       .group = group},
-      [command, &line] { return run_verify(*command, line.common); });
+  CLI::App* const app = add_command(line,
+                                    {.name = "verify",
+                                     .summary = "Whether a merged model is base + delta, by value",
+                                     .examples = {"eckart lora verify base/ adapter/ merged/"},
+                                     .group = group},
+                                    [command, &line] { return run_verify(*command, line.common); });
   app->add_option("paths", command->paths, "The base, the adapters, and the merged model last")
       ->required()
       ->type_name("BASE ADAPTER… MERGED");

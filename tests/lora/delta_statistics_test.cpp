@@ -23,8 +23,7 @@ TEST(DeltaStatistics, AreTheSumsOfEveryEntryWhateverTheLength) {
       expected.add({static_cast<double>(i * i), wanted * wanted, error * error, i % 5 != 0 ? 1 : 0,
                     i % 5 != 0 && i % 3 == 0 ? 1 : 0});
     }
-    const DeltaStatistics found =
-        delta_statistics(n, base.data(), delta.data(), realised.data());
+    const DeltaStatistics found = delta_statistics(n, base.data(), delta.data(), realised.data());
     EXPECT_EQ(found.base_squares, expected.base_squares) << n;
     EXPECT_EQ(found.wanted_squares, expected.wanted_squares) << n;
     EXPECT_EQ(found.error_squares, expected.error_squares) << n;

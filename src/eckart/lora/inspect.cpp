@@ -68,8 +68,7 @@ double frobenius_norm_of(const Checkpoint& base, const LogicalTensor& tensor) {
   const Index step = std::max(Index{1}, piece_elements / std::max(Index{1}, columns));
   double squares = 0;
   for (Index first = 0; first < rows; first += step) {
-    const Tensor<float> piece =
-        load_weight_rows(base, tensor, first, std::min(step, rows - first));
+    const Tensor<float> piece = load_weight_rows(base, tensor, first, std::min(step, rows - first));
     for (Index i = 0; i < piece.count(); ++i) {
       const auto x = static_cast<double>(piece.data()[i]);
       squares += x * x;
@@ -79,7 +78,9 @@ double frobenius_norm_of(const Checkpoint& base, const LogicalTensor& tensor) {
 }
 
 Index count_of(const StoredTensor* tensor) { return tensor == nullptr ? 0 : tensor->shape.count(); }
-std::uint64_t bytes_of(const StoredTensor* tensor) { return tensor == nullptr ? 0 : tensor->bytes(); }
+std::uint64_t bytes_of(const StoredTensor* tensor) {
+  return tensor == nullptr ? 0 : tensor->bytes();
+}
 
 }  // namespace
 

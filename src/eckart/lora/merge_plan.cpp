@@ -161,8 +161,9 @@ class Planner {
         std::ranges::equal(other.file().bytes(*tensor.saved), adapter.file().bytes(saved))) {
       return;
     }
-    throw_argument_error("merge: " + shown(adapter) + " saves an embedding and a head that differ, " +
-                             "but folded into " + printable(tensor.name) + " they are one",
+    throw_argument_error("merge: " + shown(adapter) +
+                             " saves an embedding and a head that differ, " + "but folded into " +
+                             printable(tensor.name) + " they are one",
                          "without `--fold-tied` they are written apart");
   }
 

@@ -72,7 +72,7 @@ void check_representable(std::string_view operation, const NewModule& module, Dt
       if (std::all_of(factor.data(), end, [](float x) { return std::isfinite(x); })) continue;
       throw_argument_error(fmt::format("{}: a factor of {} has an entry that is too large for {}",
                                        operation, printable(module.name), to_string(dtype)),
-                           "--dtype BF16 and F32 hold it");
+                           dtype == Dtype::f16 ? "--dtype BF16 and F32 hold it" : "");
     }
   }
 }
