@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <tuple>
 #include <vector>
@@ -30,13 +31,7 @@ Found sweep(const Tensor<float>& a, const Tensor<float>& x, bool copies = false)
     std::copy_n(a.data() + first * n, count * n, scratch);
     return {scratch, n};
   };
-  blas::normal_sweep({.m = m,
-                      .n = n,
-                      .b = b,
-                      .rows = rows,
-                      .x = x.data(),
-                      .y = found.y.data(),
-                      .z = found.z.data()});
+  blas::TileMatrix(m, n, rows).apply_normal(b, x.data(), found.y.data(), found.z.data());
   return found;
 }
 
@@ -120,6 +115,44 @@ TEST_F(Bf16TilesOnce, RowsThatAreCopiedGiveTheSameAndSoDoesAnyNumberOfThreads) {
     set_thread_count(0);
     EXPECT_TRUE(std::equal(found.y.data(), found.y.data() + found.y.count(), again.y.data()));
     EXPECT_TRUE(std::equal(found.z.data(), found.z.data() + found.z.count(), again.z.data()));
+  }
+}
+
+TEST_F(Bf16TilesOnce, RowsTimesRowsAreGoodToWhatRoundingChangedThem) {
+  for (const auto& [m, n, d] : {std::tuple<Index, Index, Index>{1, 1, 1},
+                                {16, 16, 32},
+                                {17, 33, 70},
+                                {40, 5, 31},
+                                {3, 100, 768}}) {
+    const Tensor<float> a = random_matrix<float>(m, d, 7);
+    const Tensor<float> b = random_matrix<float>(n, d, 8);
+    blas::TileRows left(m, d, blas::TileRows::Side::left);
+    blas::TileRows right(n, d, blas::TileRows::Side::right);
+    left.pack(a.data(), m, d);
+    right.pack(b.data(), n, d);
+    Tensor<float> c({left.padded_rows(), right.padded_rows()});
+    blas::multiply_rows(left, right, c.data(), right.padded_rows());
+    for (Index i = 0; i < m; ++i) {
+      for (Index j = 0; j < n; ++j) {
+        double sum = 0, a_square = 0, b_square = 0;
+        for (Index k = 0; k < d; ++k) {
+          const double x = static_cast<double>(a(i, k)), y = static_cast<double>(b(j, k));
+          sum += x * y;
+          a_square += x * x;
+          b_square += y * y;
+        }
+        const double a_change =
+            std::sqrt(static_cast<double>(left.rounding()[static_cast<std::size_t>(i)]));
+        const double b_change =
+            std::sqrt(static_cast<double>(right.rounding()[static_cast<std::size_t>(j)]));
+        EXPECT_LE(a_change, std::ldexp(std::sqrt(a_square), -8));
+        // Cauchy and Schwarz; the float sums of d terms add their own rounding.
+        const double bound = a_change * std::sqrt(b_square) +
+                             (std::sqrt(a_square) + a_change) * b_change +
+                             1e-6 * std::sqrt(a_square * b_square);
+        EXPECT_NEAR(static_cast<double>(c(i, j)), sum, bound) << i << ", " << j << " of " << d;
+      }
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -59,36 +60,28 @@ double distance_of(TensorView<const T> block, TensorView<const T> u, TensorView<
   return frobenius<T>(rest.view());
 }
 
-// A sweep over rows that `write(first, rows)` puts where it is told, or that lie in `a`.
+// Rounds the rows that `write(rows, to)` writes, or that lie in `a`, `stride` apart.
 template <class T, class Write>
-bool sweep_roughly(const Shape& shape, TensorView<const T> x, TensorView<T> y, TensorView<T> z,
-                   const Write& write, const T* a = nullptr, Index stride = 0) {
+std::shared_ptr<const blas::TileMatrix> round_rows(const Shape& shape, const Write& write,
+                                                   const T* a = nullptr, Index stride = 0) {
   if constexpr (std::is_same_v<T, float>) {
-    if (!blas::has_bf16_tiles()) return false;
+    if (!blas::has_bf16_tiles()) return nullptr;
     const Index n = shape.size(1);
-    const auto rows = [&](Index first, Index count, float* scratch) -> blas::FloatRows {
-      if (a != nullptr) return {a + first * stride, stride};
-      write(Slice{first, first + count}, TensorView<float>(scratch, {count, n}, {n, 1}));
-      return {scratch, n};
-    };
-    blas::normal_sweep({.m = shape.size(0),
-                        .n = n,
-                        .b = x.size(0),
-                        .rows = rows,
-                        .x = x.data(),
-                        .y = y.data(),
-                        .z = z.data()});
-    return true;
+    return std::make_shared<const blas::TileMatrix>(
+        shape.size(0), n, [&](Index first, Index count, float* scratch) -> blas::FloatRows {
+          if (a != nullptr) return {a + first * stride, stride};
+          write(Slice{first, first + count}, TensorView<float>(scratch, {count, n}, {n, 1}));
+          return {scratch, n};
+        });
   }
-  return false;
+  return nullptr;
 }
 
 }  // namespace
 
 template <class T>
-bool LinearOperator<T>::apply_normal_roughly(TensorView<const T>, TensorView<T>,
-                                             TensorView<T>) const {
-  return false;
+std::shared_ptr<const blas::TileMatrix> LinearOperator<T>::rounded() const {
+  return nullptr;
 }
 
 template <class T>
@@ -139,14 +132,12 @@ void MatrixOperator<T>::apply_adjoint(TensorView<const T> x, TensorView<T> y) co
 }
 
 template <class T>
-bool MatrixOperator<T>::apply_normal_roughly(TensorView<const T> x, TensorView<T> y,
-                                             TensorView<T> z) const {
+std::shared_ptr<const blas::TileMatrix> MatrixOperator<T>::rounded() const {
   const auto write = [&](Slice rows, TensorView<T> to) {
     for_each_element([](T& element, const T& from) { element = from; }, to, a_.slice(0, rows));
   };
   const bool lies_in_rows = a_.strides()[1] == 1;
-  return sweep_roughly<T>(a_.shape(), x, y, z, write, lies_in_rows ? a_.data() : nullptr,
-                          a_.strides()[0]);
+  return round_rows<T>(a_.shape(), write, lies_in_rows ? a_.data() : nullptr, a_.strides()[0]);
 }
 
 template <class T>
@@ -195,13 +186,12 @@ void DifferenceOperator<T>::apply_adjoint(TensorView<const T> x, TensorView<T> y
 }
 
 template <class T>
-bool DifferenceOperator<T>::apply_normal_roughly(TensorView<const T> x, TensorView<T> y,
-                                                 TensorView<T> z) const {
+std::shared_ptr<const blas::TileMatrix> DifferenceOperator<T>::rounded() const {
   const auto write = [&](Slice rows, TensorView<T> to) {
     for_each_element([](T& element, const T& left, const T& right) { element = left - right; }, to,
                      a_.slice(0, rows), b_.slice(0, rows));
   };
-  return sweep_roughly<T>(a_.shape(), x, y, z, write);
+  return round_rows<T>(a_.shape(), write);
 }
 
 template <class T>

@@ -2,6 +2,7 @@
 // of a step in one sweep over the matrix.
 #include "eckart/linalg/rough_low_rank.h"
 
+#include "eckart/blas/bf16_tiles.h"
 #include "eckart/blas/gemm.h"
 #include "eckart/blas/lapack.h"
 #include "eckart/blas/threads.h"
@@ -39,11 +40,11 @@ struct RoughSubspace {
 
 class RoughKrylov {
  public:
-  RoughKrylov(const LinearOperator<float>& a, const KrylovOptions& options)
-      : a_(a),
+  RoughKrylov(const Shape& shape, const blas::TileMatrix& matrix, const KrylovOptions& options)
+      : matrix_(matrix),
         options_(options),
-        m_(a.shape().size(0)),
-        n_(a.shape().size(1)),
+        m_(shape.size(0)),
+        n_(shape.size(1)),
         squared_norm_(options.frobenius_norm * options.frobenius_norm),
         block_(block_size(options.choice.rank > 0 ? options.choice.rank : 64)),
         capacity_(options.largest_basis + block_),
@@ -56,11 +57,8 @@ class RoughKrylov {
     while (count > 0) {
       if (size_ + count > options_.largest_basis) return std::nullopt;
       Tensor<float> z = Tensor<float>::uninitialized({count, n_});
-      const Slice added{size_, size_ + count};
-      if (!a_.apply_normal_roughly(basis_.view().slice(0, added), images_.view().slice(0, added),
-                                   z.view())) {
-        return std::nullopt;
-      }
+      matrix_.apply_normal(count, basis_.data() + size_ * n_, images_.data() + size_ * m_,
+                           z.data());
       ++passes_;
       take(count);
       if (is_done()) break;
@@ -150,7 +148,7 @@ class RoughKrylov {
     return result;
   }
 
-  const LinearOperator<float>& a_;
+  const blas::TileMatrix& matrix_;
   const KrylovOptions& options_;
   Index m_, n_;
   double squared_norm_;
@@ -218,7 +216,8 @@ std::optional<LowRank<float>> project(const LinearOperator<float>& a, Tensor<flo
 bool is_moderate(double norm) { return norm > 1e-6 && norm < 1e6; }
 
 std::optional<LowRank<float>> find(const LinearOperator<float>& a, const KrylovOptions& options) {
-  const std::optional<RoughSubspace> rough = RoughKrylov(a, options).run();
+  std::optional<RoughSubspace> rough;
+  if (const auto rounded = a.rounded()) rough = RoughKrylov(a.shape(), *rounded, options).run();
   if (!rough) return std::nullopt;
   std::optional<LowRank<float>> result;
   if (rough->is_enough) result = project(a, rough->right, options);

@@ -12,7 +12,7 @@ namespace eckart {
 /// singular vector by about 2^-9, which costs the square of that, some 6e-6 of ||A||_F^2: where this
 /// is small beside the error that is left, one precise product with the vectors found makes the
 /// approximation, as exact for these vectors as any; else a precise iteration goes on from them.
-/// Nothing when the operator has no rough products, or as `block_krylov`.
+/// Nothing when the operator has no rounded matrix, or as `block_krylov`.
 std::optional<LowRank<float>> rough_low_rank(const LinearOperator<float>& a,
                                              const KrylovOptions& options);
 
