@@ -139,8 +139,8 @@ class LoraMerge(CommandTest):
 
     def test_a_vocabulary_that_grows_on_one_tied_side_needs_folding(self):
         self.base(tied=True)
-        self.adapter({"model.embed_tokens.weight": ("F32", [34, 16], floats(*[1.0] * 544))},
-                     modules_to_save=["embed_tokens"], target_modules=["q_proj"])
+        self.adapter({"model.embed_tokens.weight": ("F32", [34, 16], floats(*[1.0] * 544))}
+                     | self.factors(self.Q, 16, 16), modules_to_save=["embed_tokens"], target_modules=["q_proj"])
         said = self.fail_with(1, "lora", "merge", "base", "adapter", "-o", "merged")
         self.assertIn("has 34 rows in adapter and lm_head.weight would keep 32, but both have a row a token", said)
         self.assertIn("hint: the two are tied in the base: `--fold-tied` keeps them so", said)

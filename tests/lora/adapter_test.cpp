@@ -18,32 +18,6 @@ namespace {
 
 const std::string prefix = "base_model.model.";
 
-const AdapterModule& module_named(const Adapter& adapter, std::string_view name) {
-  const auto& modules = adapter.modules();
-  const auto found = std::find_if(modules.begin(), modules.end(),
-                                  [&](const AdapterModule& module) { return module.name == name; });
-  if (found == modules.end()) {
-    ADD_FAILURE() << "no module " << name;
-    return modules.front();
-  }
-  return *found;
-}
-
-// scale * b a of one module (of one expert), in double.
-Tensor<double> delta_of(const Adapter& adapter, const AdapterModule& module, Index expert = 0) {
-  const AdapterFactors factors = load_factors(adapter, module, expert);
-  Tensor<double> delta(Shape{factors.b.size(0), factors.a.size(1)});
-  for (Index i = 0; i < delta.size(0); ++i) {
-    for (Index j = 0; j < delta.size(1); ++j) {
-      for (Index k = 0; k < factors.a.size(0); ++k) {
-        delta(i, j) += static_cast<double>(factors.b(i, k)) * static_cast<double>(factors.a(k, j));
-      }
-      delta(i, j) *= factors.scale;
-    }
-  }
-  return delta;
-}
-
 // Base and merged weights that PEFT computed, all elements in file order.
 struct Golden {
   explicit Golden(std::string_view name)

@@ -87,7 +87,7 @@ TEST_F(Planning, ASquareMatrixAmongBothKindsNeedsTheModelType) {
   EXPECT_EQ(thrown_by<ArgumentError>([&] { plan_merge(mixed.sources()); }),
             "merge: w is square, and of the adapter's other modules some are stored input x "
             "output: nothing says how this one lies\n"
-            "hint: a config.json with the model_type of a known family beside the base does");
+            "  hint: a config.json with the model_type of a known family beside the base does");
 }
 
 TEST_F(Planning, TheTableOfTheFamilySaysHowASquareMatrixLies) {
@@ -146,7 +146,7 @@ TEST_F(Planning, F64IsSummedOnlyWhenAnotherDtypeIsAskedFor) {
   const Case one(folder_ / "base", {adapter_of({{"w", 1, 2}})});
   EXPECT_EQ(thrown_by<ArgumentError>([&] { plan_merge(one.sources()); }),
             "merge: w.weight is stored as F64, which nothing is rounded to here\n"
-            "hint: `--dtype F32` writes another one");
+            "  hint: `--dtype F32` writes another one");
   EXPECT_EQ(plan_merge(one.sources(), {.dtype = Dtype::f32}).tensors[0].dtype, Dtype::f32);
 }
 

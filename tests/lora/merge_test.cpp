@@ -140,14 +140,14 @@ TEST_F(Merge, AMergeThatRoundingUndoesIsAnError) {
   EXPECT_EQ(error_of(base, {adapter_of("a", {1}, {1e-4f, 1e-4f})}),
             "merge: the result would be the base, because every delta is smaller than the stored "
             "dtype can tell: of 2 entries that change none is rounded to another value\n"
-            "hint: `--dtype F32` keeps smaller deltas");
+            "  hint: `--dtype F32` keeps smaller deltas");
 }
 
 TEST_F(Merge, AnAdapterThatWasNeverTrainedIsAnError) {
   const fs::path base = base_of({"w.weight", {1, 2}, {1, 1}});
   EXPECT_EQ(error_of(base, {adapter_of("a", {0}, {1, 1})}),
             "merge: the result would be the base, because every B A of the adapters is 0\n"
-            "hint: an adapter that was never trained has B = 0; a weight of 0 takes one away");
+            "  hint: an adapter that was never trained has B = 0; a weight of 0 takes one away");
   EXPECT_NE(error_of(base, {adapter_of("b", {1}, {1, 1})}, {.weights = {0}}).find("is 0"),
             std::string::npos);
 }
@@ -162,7 +162,7 @@ TEST_F(Merge, AModuleThatFitsNothingIsNamedWithTheClosest) {
   EXPECT_EQ(error_of(base, {folder_ / "a"}),
             "merge: " + (folder_ / "a").string() +
                 " changes model.layers.1.v_proj, but the base has no tensor of that name\n"
-                "hint: closest are model.layers.0.v_proj.weight, w.weight; the adapter was made "
+                "  hint: closest are model.layers.0.v_proj.weight, w.weight; the adapter was made "
                 "for org/other");
 }
 
@@ -180,7 +180,7 @@ TEST_F(Merge, ValuesThatAreNoNumbersAreNamed) {
   const fs::path base = base_of({"w.weight", {2, 2}, {1, 1, nan, 1}});
   EXPECT_EQ(error_of(base, {adapter_of("a", {1, 1}, {1, 1})}),
             "merge: w.weight of the base is NaN at (1, 0)\n"
-            "hint: `eckart check BASE --values` lists all such values");
+            "  hint: `eckart check BASE --values` lists all such values");
   EXPECT_NE(error_of(base, {adapter_of("b", {1, nan}, {1, 1})}).find("lora_B"), std::string::npos);
 }
 
@@ -188,7 +188,7 @@ TEST_F(Merge, ASumThatTheDtypeCantHoldIsAnErrorAndNotInfinity) {
   const fs::path base = base_of({"w.weight", {1, 2}, {1, 65504}, Dtype::f16});
   EXPECT_EQ(error_of(base, {adapter_of("a", {1}, {1, 16})}),
             "merge: w.weight would be 65520.000000 at (0, 1), but that is too large for F16\n"
-            "hint: `--dtype BF16` or `--dtype F32` reach further");
+            "  hint: `--dtype BF16` or `--dtype F32` reach further");
   Case(base, {folder_ / "a"}).merge(target(), {.rules = {.dtype = Dtype::f32}});
   EXPECT_EQ(merged("w.weight"), (Floats{2, 65520}));
 }
@@ -208,7 +208,10 @@ TEST_F(Merge, WeightsAreCountedAndFinite) {
 TEST_F(Merge, WhatTwoAdaptersSaveCantBothReplaceIt) {
   const fs::path base = base_of({"w.weight", {1, 1}, {1}}, {{"norm.weight", {2}, {1, 1}}});
   const auto saved = [&](const std::string& name) {
-    save_adapter(folder_ / name, {{"base_model.model.norm.weight", {2}, {3, 4}}},
+    save_adapter(folder_ / name,
+                 {lora_b("w", {1, 1}, {1}),
+                  lora_a("w", {1, 1}, {1}),
+                  {"base_model.model.norm.weight", {2}, {3, 4}}},
                  R"(, "modules_to_save": ["norm"])");
     return folder_ / name;
   };
