@@ -5,6 +5,7 @@
 
 namespace eckart::cli {
 
+void add_lora_extract(CommandLine& line, CLI::App* group);
 void add_lora_inspect(CommandLine& line, CLI::App* group);
 void add_lora_convert(CommandLine& line, CLI::App* group);
 void add_lora_merge(CommandLine& line, CLI::App* group);

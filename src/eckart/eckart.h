@@ -62,6 +62,7 @@
 #include "eckart/lora/adapter_writer.h"
 #include "eckart/lora/combine.h"
 #include "eckart/lora/convert.h"
+#include "eckart/lora/extract.h"
 #include "eckart/lora/factored_svd.h"
 #include "eckart/lora/inspect.h"
 #include "eckart/lora/merge.h"
