@@ -9,14 +9,19 @@ namespace eckart::cli {
 void add_lora(CommandLine& line) {
   CLI::App* const group = add_command_group(
       line, {.name = "lora",
-             .summary = "Adapters of low rank: look into them, convert and merge them",
-             .examples = {"eckart lora inspect adapter/",
+             .summary = "Adapters of low rank: extract, merge, convert them, look into them",
+             .examples = {"eckart lora extract base/ tuned/ --rank 16 -o adapter",
+                          "eckart lora inspect adapter/",
                           "eckart lora convert adapter/ --to kohya -o adapter.safetensors",
                           "eckart lora merge base/ adapter/ -o merged --verify"}});
   add_lora_inspect(line, group);
   add_lora_convert(line, group);
+  add_lora_extract(line, group);
   add_lora_merge(line, group);
   add_lora_verify(line, group);
+  add_lora_resize(line, group);
+  add_lora_combine(line, group);
+  add_lora_init(line, group);
 }
 
 }  // namespace eckart::cli

@@ -149,6 +149,15 @@ CLI::Option* add_byte_size(CLI::App& command, const OptionDefinition& definition
   });
 }
 
+CLI::Option* add_size_or_number(CLI::App& command, const OptionDefinition& definition,
+                                std::optional<Index>& bytes, std::optional<Index>& number) {
+  return add_text(command, definition, [definition, &bytes, &number](const std::string& text) {
+    const bool has_unit = text.find_first_not_of("0123456789") != std::string::npos;
+    (has_unit ? bytes : number) =
+        has_unit ? parse_byte_size(definition, text) : parse_number(definition, text);
+  });
+}
+
 std::vector<std::string> choices_of(const CLI::Option& option) {
   const std::string value = option.get_type_name();
   if (value == "DTYPE") return {"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I8", "F4"};

@@ -55,6 +55,9 @@ CLI::Option* add_dtype(CLI::App& command, const OptionDefinition& definition,
 /// An option that takes a number of bytes: `24GB`, `16GiB`, `8000000000`.
 CLI::Option* add_byte_size(CLI::App& command, const OptionDefinition& definition,
                            std::optional<Index>& bytes);
+/// The same, or a plain number that counts something else: `50MB` or `10000000`.
+CLI::Option* add_size_or_number(CLI::App& command, const OptionDefinition& definition,
+                                std::optional<Index>& bytes, std::optional<Index>& number);
 /// An option that takes a text, which isn't empty.
 CLI::Option* add_text(CLI::App& command, const OptionDefinition& definition,
                       const std::function<void(const std::string&)>& take);

@@ -223,6 +223,16 @@ TEST_F(Merge, WhatTwoAdaptersSaveCantBothReplaceIt) {
   EXPECT_EQ(merged("norm.weight"), (Floats{3, 4}));
 }
 
+TEST_F(Merge, AModuleToSaveIsEveryOneWhoseNameEndsSo) {
+  const fs::path base = base_of({"w.weight", {1, 1}, {1}}, {{"input_layernorm.weight", {1}, {1}}});
+  save_adapter(folder_ / "a",
+               {lora_b("w", {1, 1}, {1}), lora_a("w", {1, 1}, {1}),
+                {"base_model.model.input_layernorm.weight", {1}, {3}}},
+               R"(, "modules_to_save": ["norm"])");
+  Case(base, {folder_ / "a"}).merge(target());
+  EXPECT_EQ(merged("input_layernorm.weight"), (Floats{3}));
+}
+
 TEST_F(Merge, DoraIsNotSummedWithOthersNorWeighted) {
   const ScratchFolder& folder = folder_;
   const fs::path pair = golden / "dora";

@@ -215,8 +215,11 @@ void AdapterWriter::finish(AdapterConfig config,
   std::map<std::string, Json> notes;
   config.lora_bias = false;
   config.use_dora = false;
-  for (const std::string& part : folder_.parts())
+  for (const std::string& part : folder_.parts()) {
+    // A caller may keep parts of its own.
+    if (!part.starts_with(module_part) && !part.starts_with(saved_part)) continue;
     notes[part] = Json::parse(folder_.part_note(part));
+  }
   for (const auto& [part, note] : notes) {
     if (!part.starts_with(module_part)) continue;
     ranks.push_back({.name = part.substr(module_part.size()),

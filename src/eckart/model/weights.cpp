@@ -165,6 +165,19 @@ Tensor<float> load_weight_rows(const Checkpoint& checkpoint, const LogicalTensor
   return std::move(flat).reshaped({n, row});
 }
 
+void release_weight_rows(const Checkpoint& checkpoint, const LogicalTensor& tensor, Index first,
+                         Index n) {
+  const CheckpointTensor& place = checkpoint.tensors()[tensor.values];
+  const SafetensorsFile& file = checkpoint.shards()[place.shard];
+  const std::uint64_t row =
+      place.stored->bytes() /
+      static_cast<std::uint64_t>(
+          std::max<Index>(1, tensor.shape.rank() == 0 ? 1 : tensor.shape.size(0)));
+  const std::uint64_t begin =
+      place.stored->begin + static_cast<std::uint64_t>(first) * row;
+  file.file().release(begin, begin + static_cast<std::uint64_t>(n) * row);
+}
+
 Tensor<float> load_weight(const Checkpoint& checkpoint, const LogicalTensor& tensor) {
   const Index rows = tensor.shape.rank() == 0 ? 1 : tensor.shape.size(0);
   return load_weight_rows(checkpoint, tensor, 0, rows).reshaped(tensor.shape);

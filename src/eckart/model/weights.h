@@ -23,4 +23,9 @@ Tensor<float> load_weight_rows(const Checkpoint& checkpoint, const LogicalTensor
 /// The whole tensor in its shape. Throws as `load_weight_rows`.
 Tensor<float> load_weight(const Checkpoint& checkpoint, const LogicalTensor& tensor);
 
+/// Gives the memory of these rows of the mapped file back to the system: a pass over a whole model
+/// then holds no more than what it is at. The rows stay readable.
+void release_weight_rows(const Checkpoint& checkpoint, const LogicalTensor& tensor, Index first,
+                         Index n);
+
 }  // namespace eckart
