@@ -14,9 +14,14 @@ void add_lora(CommandLine& line) {
                           "eckart lora inspect adapter/",
                           "eckart lora convert adapter/ --to kohya -o adapter.safetensors",
                           "eckart lora merge base/ adapter/ -o merged --verify"}});
+  add_lora_inspect(line, group);
+  add_lora_convert(line, group);
   add_lora_extract(line, group);
   add_lora_merge(line, group);
   add_lora_verify(line, group);
+  add_lora_resize(line, group);
+  add_lora_combine(line, group);
+  add_lora_init(line, group);
 }
 
 }  // namespace eckart::cli

@@ -10,5 +10,8 @@ void add_lora_inspect(CommandLine& line, CLI::App* group);
 void add_lora_convert(CommandLine& line, CLI::App* group);
 void add_lora_merge(CommandLine& line, CLI::App* group);
 void add_lora_verify(CommandLine& line, CLI::App* group);
+void add_lora_resize(CommandLine& line, CLI::App* group);
+void add_lora_combine(CommandLine& line, CLI::App* group);
+void add_lora_init(CommandLine& line, CLI::App* group);
 
 }  // namespace eckart::cli

@@ -130,6 +130,17 @@ std::size_t count_of(const MergeReport& report, TensorFate fate) {
                     [&](const MergedTensor& tensor) { return tensor.fate == fate; }));
 }
 
+std::vector<std::string> warnings_of(const OpenSources& open) {
+  std::vector<std::string> warnings;
+  for (const Adapter& adapter : open.adapters) {
+    for (const Finding& finding : adapter.warnings().all()) {
+      warnings.push_back(adapter.path().string() + ": " +
+                         (finding.tensor.empty() ? "" : finding.tensor + ": ") + finding.message);
+    }
+  }
+  return warnings;
+}
+
 std::string summary_text(const MergeReport& report) {
   std::string text;
   for (const TensorFate fate :
@@ -237,9 +248,15 @@ int run_merge(const MergeCommand& command, const CommonOptions& common) {
   std::optional<VerifyReport> verified;
   if (command.verify) verified = verify(open, command.output, command.rules, common);
   if (common.json) {
-    print_json(json_of(command, report, verified));
+    Json json = json_of(command, report, verified);
+    json["warnings"] = warnings_of(open);
+    print_json(json);
   } else {
-    print(bold(printable_path(command.output)) + "   " + summary_text(report) + table_text(report));
+    print(bold(printable_path(command.output)) + "   " + summary_text(report));
+    for (const std::string& warning : warnings_of(open)) {
+      print(yellow("warning") + " " + printable_path(warning) + "\n");
+    }
+    print(table_text(report));
     if (verified) print(verified_text(*verified));
   }
   return !verified || verified->problems.empty() ? 0 : 1;

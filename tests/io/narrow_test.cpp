@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "thrown.h"
+#include "tests/thrown.h"
 #include <gtest/gtest.h>
 #include <hwy/highway.h>
 

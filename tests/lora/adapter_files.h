@@ -5,6 +5,7 @@
 #include "eckart/io/widen.h"
 #include "eckart/lora/adapter.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <map>
@@ -16,12 +17,41 @@
 #include "tests/io/safetensors_bytes.h"
 #include "tests/io/scratch_folder.h"
 #include "tests/thrown.h"
+#include <gtest/gtest.h>
 
 namespace eckart::testing {
 
 /// A folder that tests/golden/lora/make_adapters.py made.
 inline std::filesystem::path golden_adapter(std::string_view name) {
   return std::filesystem::path(ECKART_SOURCE_DIR) / "tests/golden/lora" / name;
+}
+
+/// Fails the test when there is none.
+inline const AdapterModule& module_named(const Adapter& adapter, std::string_view name) {
+  const auto& modules = adapter.modules();
+  const auto found = std::find_if(modules.begin(), modules.end(),
+                                  [&](const AdapterModule& module) { return module.name == name; });
+  if (found == modules.end()) {
+    ADD_FAILURE() << "no module " << name;
+    return modules.front();
+  }
+  return *found;
+}
+
+/// scale * b a of one module (of one expert), in double.
+inline Tensor<double> delta_of(const Adapter& adapter, const AdapterModule& module,
+                               Index expert = 0) {
+  const AdapterFactors factors = load_factors(adapter, module, expert);
+  Tensor<double> delta(Shape{factors.b.size(0), factors.a.size(1)});
+  for (Index i = 0; i < delta.size(0); ++i) {
+    for (Index j = 0; j < delta.size(1); ++j) {
+      for (Index k = 0; k < factors.a.size(0); ++k) {
+        delta(i, j) += static_cast<double>(factors.b(i, k)) * static_cast<double>(factors.a(k, j));
+      }
+      delta(i, j) *= factors.scale;
+    }
+  }
+  return delta;
 }
 
 /// A tensor of a file as float.

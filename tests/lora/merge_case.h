@@ -9,7 +9,6 @@
 #include "eckart/model/architecture.h"
 #include "eckart/model/config.h"
 #include "eckart/model/quantization.h"
-#include "tests/io/scratch_folder.h"
 
 #include <cstddef>
 #include <filesystem>
@@ -17,6 +16,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tests/io/scratch_folder.h"
 
 namespace eckart::testing {
 
@@ -41,10 +42,12 @@ inline void save(const std::filesystem::path& path, const std::vector<Values>& t
 }
 
 /// PEFT's names of the factors of a module.
-inline Values lora_a(const std::string& module, std::vector<Index> sizes, std::vector<float> values) {
+inline Values lora_a(const std::string& module, std::vector<Index> sizes,
+                     std::vector<float> values) {
   return {"base_model.model." + module + ".lora_A.weight", std::move(sizes), std::move(values)};
 }
-inline Values lora_b(const std::string& module, std::vector<Index> sizes, std::vector<float> values) {
+inline Values lora_b(const std::string& module, std::vector<Index> sizes,
+                     std::vector<float> values) {
   return {"base_model.model." + module + ".lora_B.weight", std::move(sizes), std::move(values)};
 }
 
@@ -63,16 +66,18 @@ class Case {
  public:
   Case(const std::filesystem::path& base, const std::vector<std::filesystem::path>& adapters)
       : checkpoint_(open_checkpoint(base)) {
-    const std::filesystem::path config = checkpoint_.folder() / "config.json";
-    if (std::filesystem::is_directory(base) && std::filesystem::exists(config)) {
-      config_ = load_config(config);
-      if (find_family(config_->model_type()) != nullptr) architecture_ = read_architecture(*config_);
+    const std::filesystem::path file = checkpoint_.folder() / "config.json";
+    if (std::filesystem::is_directory(base) && std::filesystem::exists(file)) {
+      config_ = load_config(file);
+      if (find_family(config_->model_type()) != nullptr)
+        architecture_ = read_architecture(*config_);
     }
-    tensors_ = logical_tensors(checkpoint_,
-                               config_ ? read_quantization(*config_) : std::optional<Quantization>());
+    tensors_ = logical_tensors(
+        checkpoint_, config_ ? read_quantization(*config_) : std::optional<Quantization>());
     for (const std::filesystem::path& path : adapters) {
       adapters_.push_back(open_adapter(path));
-      adapters_.back().resolve_names(mergeable_names(checkpoint_, tensors_, architecture(), config()));
+      adapters_.back().resolve_names(
+          mergeable_names(checkpoint_, tensors_, architecture(), config()));
     }
   }
 
@@ -95,7 +100,8 @@ class Case {
 };
 
 /// The elements of a tensor of a checkpoint.
-inline std::vector<float> elements(const std::filesystem::path& checkpoint, const std::string& name) {
+inline std::vector<float> elements(const std::filesystem::path& checkpoint,
+                                   const std::string& name) {
   const Tensor<float> tensor = open_checkpoint(checkpoint).tensor<float>(name);
   return {tensor.data(), tensor.data() + tensor.count()};
 }

@@ -71,8 +71,8 @@ class Merge : public ::testing::Test {
   // An adapter that adds b a to w.weight.
   fs::path adapter_of(const std::string& name, std::vector<float> b, std::vector<float> a) {
     const auto rows = static_cast<Index>(b.size()), columns = static_cast<Index>(a.size());
-    save_adapter(folder_ / name, {lora_b("w", {rows, 1}, std::move(b)),
-                                  lora_a("w", {1, columns}, std::move(a))});
+    save_adapter(folder_ / name,
+                 {lora_b("w", {rows, 1}, std::move(b)), lora_a("w", {1, columns}, std::move(a))});
     return folder_ / name;
   }
   fs::path target() const { return folder_ / "merged"; }
@@ -140,14 +140,14 @@ TEST_F(Merge, AMergeThatRoundingUndoesIsAnError) {
   EXPECT_EQ(error_of(base, {adapter_of("a", {1}, {1e-4f, 1e-4f})}),
             "merge: the result would be the base, because every delta is smaller than the stored "
             "dtype can tell: of 2 entries that change none is rounded to another value\n"
-            "hint: `--dtype F32` keeps smaller deltas");
+            "  hint: `--dtype F32` keeps smaller deltas");
 }
 
 TEST_F(Merge, AnAdapterThatWasNeverTrainedIsAnError) {
   const fs::path base = base_of({"w.weight", {1, 2}, {1, 1}});
   EXPECT_EQ(error_of(base, {adapter_of("a", {0}, {1, 1})}),
             "merge: the result would be the base, because every B A of the adapters is 0\n"
-            "hint: an adapter that was never trained has B = 0; a weight of 0 takes one away");
+            "  hint: an adapter that was never trained has B = 0; a weight of 0 takes one away");
   EXPECT_NE(error_of(base, {adapter_of("b", {1}, {1, 1})}, {.weights = {0}}).find("is 0"),
             std::string::npos);
 }
@@ -155,20 +155,22 @@ TEST_F(Merge, AnAdapterThatWasNeverTrainedIsAnError) {
 TEST_F(Merge, AModuleThatFitsNothingIsNamedWithTheClosest) {
   const fs::path base =
       base_of({"w.weight", {1, 2}, {1, 1}}, {{"model.layers.0.v_proj.weight", {1, 2}, {1, 1}}});
-  save_adapter(folder_ / "a", {lora_b("model.layers.1.v_proj", {1, 1}, {1}),
-                               lora_a("model.layers.1.v_proj", {1, 2}, {1, 1})},
+  save_adapter(folder_ / "a",
+               {lora_b("model.layers.1.v_proj", {1, 1}, {1}),
+                lora_a("model.layers.1.v_proj", {1, 2}, {1, 1})},
                R"(, "base_model_name_or_path": "org/other")");
   EXPECT_EQ(error_of(base, {folder_ / "a"}),
             "merge: " + (folder_ / "a").string() +
                 " changes model.layers.1.v_proj, but the base has no tensor of that name\n"
-                "hint: closest are model.layers.0.v_proj.weight, w.weight; the adapter was made "
+                "  hint: closest are model.layers.0.v_proj.weight, w.weight; the adapter was made "
                 "for org/other");
 }
 
 TEST_F(Merge, AnotherModelsShapesAreAnError) {
   const fs::path base = base_of({"w.weight", {2, 2}, {1, 1, 1, 1}});
-  const std::string text = thrown_by<ShapeError>(
-      [&] { Case(base, {adapter_of("a", {1, 1, 1}, {1, 1})}).merge(target()); });
+  const std::string text = thrown_by<ShapeError>([&] {
+    Case(base, {adapter_of("a", {1, 1, 1}, {1, 1})}).merge(target());
+  });
   EXPECT_EQ(text, "merge: for w.weight " + (folder_ / "a").string() +
                       " holds 3x2 (B A), but the base's is 2x2");
 }
@@ -178,7 +180,7 @@ TEST_F(Merge, ValuesThatAreNoNumbersAreNamed) {
   const fs::path base = base_of({"w.weight", {2, 2}, {1, 1, nan, 1}});
   EXPECT_EQ(error_of(base, {adapter_of("a", {1, 1}, {1, 1})}),
             "merge: w.weight of the base is NaN at (1, 0)\n"
-            "hint: `eckart check BASE --values` lists all such values");
+            "  hint: `eckart check BASE --values` lists all such values");
   EXPECT_NE(error_of(base, {adapter_of("b", {1, nan}, {1, 1})}).find("lora_B"), std::string::npos);
 }
 
@@ -186,7 +188,7 @@ TEST_F(Merge, ASumThatTheDtypeCantHoldIsAnErrorAndNotInfinity) {
   const fs::path base = base_of({"w.weight", {1, 2}, {1, 65504}, Dtype::f16});
   EXPECT_EQ(error_of(base, {adapter_of("a", {1}, {1, 16})}),
             "merge: w.weight would be 65520.000000 at (0, 1), but that is too large for F16\n"
-            "hint: `--dtype BF16` or `--dtype F32` reach further");
+            "  hint: `--dtype BF16` or `--dtype F32` reach further");
   Case(base, {folder_ / "a"}).merge(target(), {.rules = {.dtype = Dtype::f32}});
   EXPECT_EQ(merged("w.weight"), (Floats{2, 65520}));
 }
@@ -206,7 +208,10 @@ TEST_F(Merge, WeightsAreCountedAndFinite) {
 TEST_F(Merge, WhatTwoAdaptersSaveCantBothReplaceIt) {
   const fs::path base = base_of({"w.weight", {1, 1}, {1}}, {{"norm.weight", {2}, {1, 1}}});
   const auto saved = [&](const std::string& name) {
-    save_adapter(folder_ / name, {{"base_model.model.norm.weight", {2}, {3, 4}}},
+    save_adapter(folder_ / name,
+                 {lora_b("w", {1, 1}, {1}),
+                  lora_a("w", {1, 1}, {1}),
+                  {"base_model.model.norm.weight", {2}, {3, 4}}},
                  R"(, "modules_to_save": ["norm"])");
     return folder_ / name;
   };
@@ -216,6 +221,16 @@ TEST_F(Merge, WhatTwoAdaptersSaveCantBothReplaceIt) {
             std::string::npos);
   Case(base, {folder_ / "a"}).merge(target());
   EXPECT_EQ(merged("norm.weight"), (Floats{3, 4}));
+}
+
+TEST_F(Merge, AModuleToSaveIsEveryOneWhoseNameEndsSo) {
+  const fs::path base = base_of({"w.weight", {1, 1}, {1}}, {{"input_layernorm.weight", {1}, {1}}});
+  save_adapter(folder_ / "a",
+               {lora_b("w", {1, 1}, {1}), lora_a("w", {1, 1}, {1}),
+                {"base_model.model.input_layernorm.weight", {1}, {3}}},
+               R"(, "modules_to_save": ["norm"])");
+  Case(base, {folder_ / "a"}).merge(target());
+  EXPECT_EQ(merged("input_layernorm.weight"), (Floats{3}));
 }
 
 TEST_F(Merge, DoraIsNotSummedWithOthersNorWeighted) {
@@ -232,8 +247,10 @@ TEST_F(Merge, DoraIsNotSummedWithOthersNorWeighted) {
 
 TEST_F(Merge, ABiasNeedsABiasInTheBase) {
   const fs::path base = base_of({"w.weight", {2, 2}, {1, 1, 1, 1}});
-  save_adapter(folder_ / "a", {lora_b("w", {2, 1}, {1, 1}), lora_a("w", {1, 2}, {1, 1}),
-                               {"base_model.model.w.lora_B.bias", {2}, {1, 1}}},
+  save_adapter(folder_ / "a",
+               {lora_b("w", {2, 1}, {1, 1}),
+                lora_a("w", {1, 2}, {1, 1}),
+                {"base_model.model.w.lora_B.bias", {2}, {1, 1}}},
                R"(, "lora_bias": true)");
   EXPECT_NE(error_of(base, {folder_ / "a"}).find("has no bias that it could be added to"),
             std::string::npos);
@@ -254,6 +271,41 @@ TEST_F(Merge, TheResultDoesNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(content_of(folder_ / "alone/model.safetensors"),
             content_of(folder_ / "together/model.safetensors"));
   EXPECT_EQ(alone.total.error_squares, together.total.error_squares);
+}
+
+// Two shards; the first is finished when the run ends.
+TEST_F(Merge, ARunThatWasCutOffIsGoneOnWith) {
+  fs::create_directories(folder_ / "base");
+  save(folder_ / "base/a.safetensors", {{"v.weight", {1, 2}, {1, 2}}});
+  save(folder_ / "base/b.safetensors", {{"w.weight", {1, 2}, {3, 4}}});
+  save_adapter(folder_ / "a", {lora_b("v", {1, 1}, {1}), lora_a("v", {1, 2}, {1, 1}),
+                               lora_b("w", {1, 1}, {1}), lora_a("w", {1, 2}, {2, 2})});
+  const Case two(folder_ / "base", {folder_ / "a"});
+  const MergeOptions stop = {
+      .on_progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("killed"); }};
+  EXPECT_THROW(two.merge(target(), stop), std::runtime_error);
+  EXPECT_FALSE(fs::exists(target()));
+  const MergeReport report = two.merge(target());
+  EXPECT_EQ(report.n_resumed, 1);
+  ASSERT_EQ(report.tensors.size(), 2u);
+  EXPECT_EQ(report.total.n_wanted, 4);
+  EXPECT_EQ(merged("v.weight"), (Floats{2, 3}));
+  EXPECT_EQ(merged("w.weight"), (Floats{5, 6}));
+  EXPECT_EQ(folder_.names(), (std::vector<std::string>{"a", "base", "merged"}));
+}
+
+TEST_F(Merge, WhatAKilledRunLeftDamagedIsComputedAgain) {
+  const fs::path base = base_of({"w.weight", {1, 2}, {1, 2}});
+  const Case one(base, {adapter_of("a", {1}, {1, 1})});
+  const MergeOptions stop = {
+      .on_progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("killed"); }};
+  EXPECT_THROW(one.merge(target(), stop), std::runtime_error);
+  const fs::path file = folder_ / "merged.partial/result/model.safetensors";
+  std::string content = content_of(file);
+  content.back() = 'x';
+  put(file, content);
+  EXPECT_EQ(one.merge(target()).n_resumed, 0);
+  EXPECT_EQ(merged("w.weight"), (Floats{2, 3}));
 }
 
 TEST_F(Merge, AResultNeverOverwritesAnother) {

@@ -101,6 +101,35 @@ TEST(OutputFolder, AKilledRunIsGoneOnWith) {
   EXPECT_EQ(scratch.names(), Names{"out"});
 }
 
+TEST(OutputFolder, PartsThatLieInTheResultAreFoundThereAgain) {
+  const ScratchFolder scratch;
+  run_and_kill([&] {
+    static OutputFolder folder(scratch / "out", fingerprint_of("a"));
+    put(folder.result_path("model.txt"), "ha");
+    folder.note_part("w", "2 bytes");
+  });
+  OutputFolder folder(scratch / "out", fingerprint_of("a"));
+  EXPECT_TRUE(folder.is_resumed());
+  EXPECT_EQ(folder.part_note("w"), "2 bytes");
+  EXPECT_EQ(content_of(folder.result_path("model.txt")), "ha");
+  EXPECT_EQ(thrown_by<ArgumentError>([&] { folder.part_path("w"); }),
+            "output folder: the part w lies in the result");
+  folder.commit();
+  EXPECT_EQ(content_of(scratch / "out/model.txt"), "ha");
+}
+
+TEST(OutputFolder, DiscardedWorkIsGone) {
+  const ScratchFolder scratch;
+  {
+    OutputFolder folder(scratch / "out", fingerprint_of("a"));
+    folder.add_part("a", bytes_of("a"));
+    folder.note_part("b", "in the result");
+    folder.discard();
+    EXPECT_EQ(scratch.names(), Names{});
+  }
+  EXPECT_EQ(scratch.names(), Names{});
+}
+
 TEST(OutputFolder, ATornLineOrAPartThatDoesNotFitIsMadeAgain) {
   const ScratchFolder scratch;
   const fs::path partial = scratch / "out.partial";

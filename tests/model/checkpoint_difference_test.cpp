@@ -254,8 +254,9 @@ TEST(CheckpointDifference, PatternsChooseAndOneThatFitsNothingIsRefused) {
   const Model a({f32("x.w", {1}, {1}), f32("y.w", {1}, {1}), f32("y.b", {1}, {1})});
   EXPECT_EQ(told(difference(a, a, {.include = {"*.w"}, .exclude = {"y*"}})),
             (Lines{"x.w unchanged"}));
-  EXPECT_EQ(thrown_by<ArgumentError>([&] { difference(a, a, {.exclude = {"z"}}); }),
-            "diff: 'z' fits no tensor of either checkpoint\nhint: * stands for any letters: '*z*'");
+  EXPECT_EQ(
+      thrown_by<ArgumentError>([&] { difference(a, a, {.exclude = {"z"}}); }),
+      "diff: 'z' fits no tensor of either checkpoint\n  hint: * stands for any letters: '*z*'");
 }
 
 TEST(CheckpointDifference, WithoutSpectraHasNone) {

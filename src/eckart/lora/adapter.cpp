@@ -31,8 +31,8 @@ bool is_there(const fs::path& path) {
 fs::path weights_of(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    if (path.filename() == config_name) return weights_of(path.parent_path() / "");
-    return path;
+    if (path.filename() != config_name) return path;
+    return weights_of(path.parent_path().empty() ? fs::path(".") : path.parent_path());
   }
   const bool has_peft = is_there(path / peft_name);
   const bool has_mlx = is_there(path / mlx_name);
@@ -72,6 +72,8 @@ AdapterNaming naming_of(const SafetensorsFile& file) {
         ".oft_blocks",       ".diff",           ".diff_b",    ".set_weight"};
     if (!detail::suffix_of(name, kohya).empty()) return AdapterNaming::kohya;
   }
+  // It may hold nothing but tensors that replace the base's.
+  if (fs::path(file.path()).filename() == peft_name) return AdapterNaming::peft;
   throw_format_error(file.path(), std::nullopt,
                      printable_path(file.path()) +
                          ": holds no factors of an adapter: no lora_A (PEFT), lora_down (kohya) or "
@@ -180,12 +182,16 @@ Adapter open_adapter(const std::filesystem::path& path) {
   adapter.saved_ = std::move(parts.saved);
   adapter.warnings_ = std::move(parts.warnings);
   warn_of_changed_base(adapter.config_, file.path(), adapter.warnings_);
+  adapter.sort_names();
+  return adapter;
+}
+
+void Adapter::sort_names() {
   const auto in_order = [](const auto& a, const auto& b) {
     return compare_naturally(a.name, b.name) < 0;
   };
-  std::stable_sort(adapter.modules_.begin(), adapter.modules_.end(), in_order);
-  std::stable_sort(adapter.saved_.begin(), adapter.saved_.end(), in_order);
-  return adapter;
+  std::stable_sort(modules_.begin(), modules_.end(), in_order);
+  std::stable_sort(saved_.begin(), saved_.end(), in_order);
 }
 
 Dtype Adapter::dtype() const {

@@ -77,6 +77,8 @@ class Adapter {
   Adapter(std::filesystem::path path, SafetensorsFile file)
       : path_(std::move(path)), file_(std::move(file)) {}
 
+  void sort_names();
+
   std::filesystem::path path_;
   SafetensorsFile file_;
   AdapterConfig config_;

@@ -1,6 +1,7 @@
 #include "eckart/lora/adapter_config.h"
 
 #include "eckart/core/errors.h"
+#include "eckart/io/findings.h"
 #include "eckart/io/mapped_file.h"
 #include "eckart/lora/name_regex.h"
 #include "eckart/model/config.h"
@@ -8,7 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <optional>
+#include <span>
 
 #include <nlohmann/json.hpp>
 
@@ -74,6 +77,15 @@ bool is_empty(const Json& value) {
   throw_format_error(source, std::nullopt, source + ": " + message, hint);
 }
 
+Json parse_in_order(std::string_view text, const std::string& source) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception&) {
+    // Sound JSON all the same: only numbers can be beyond what a double holds.
+    throw_field_error(source, "it has a number that is too large for any field of a config");
+  }
+}
+
 void refuse_what_is_not_computed(const Json& json, const std::string& source) {
   for (const auto& [key, value] : json.items()) {
     if (is_empty(value) || contains(read_fields, key) || contains(harmless_fields, key)) continue;
@@ -136,10 +148,19 @@ std::vector<std::pair<std::string, double>> read_pattern(const Config& config, c
   return entries;
 }
 
+// 16 rather than 16.0: a whole number is written as one.
+Json number_json(double number) {
+  constexpr double exact = 9e15;
+  if (number == std::floor(number) && std::abs(number) < exact) {
+    return static_cast<std::int64_t>(number);
+  }
+  return number;
+}
+
 Index read_rank(const std::string& source, const std::string& what, double rank) {
   constexpr double largest = 1 << 30;
   if (!(rank >= 1) || !(rank <= largest) || rank != std::floor(rank)) {
-    throw_field_error(source, what + " is " + Json(rank).dump() +
+    throw_field_error(source, what + " is " + number_json(rank).dump() +
                                   ", but a rank is a whole number from 1 to 2^30");
   }
   return static_cast<Index>(rank);
@@ -227,15 +248,6 @@ Json targets_json(const std::vector<std::string>& names, const std::string& patt
 
 Json list_json(const auto& list) { return list.empty() ? Json(nullptr) : Json(list); }
 
-// 16 rather than 16.0: a whole number is written as one.
-Json number_json(double number) {
-  constexpr double exact = 9e15;
-  if (number == std::floor(number) && std::abs(number) < exact) {
-    return static_cast<std::int64_t>(number);
-  }
-  return number;
-}
-
 template <class Value>
 Json pattern_json(const std::vector<std::pair<std::string, Value>>& entries) {
   Json object = Json::object();
@@ -245,13 +257,10 @@ Json pattern_json(const std::vector<std::pair<std::string, Value>>& entries) {
 
 }  // namespace
 
-AdapterConfig read_adapter_config(const std::filesystem::path& path) {
+AdapterConfig parse_adapter_config(std::string_view json_text, const std::string& source) {
   // Sizes, depth and duplicate keys are checked there; here the order of the keys counts.
-  const Config config = load_config(path);
-  const MappedFile file = open_mapped(path);
-  const auto* const text = reinterpret_cast<const char*>(file.bytes().data());
-  const Json json = Json::parse(text, text + file.size());
-  const std::string& source = config.source();
+  const Config config = parse_config(json_text, source);
+  const Json json = parse_in_order(json_text, source);
   check_type(config);
   refuse_what_is_not_computed(json, source);
 
@@ -283,6 +292,14 @@ AdapterConfig read_adapter_config(const std::filesystem::path& path) {
   }
   check_patterns(result, source);
   return result;
+}
+
+AdapterConfig read_adapter_config(const std::filesystem::path& path) {
+  static_cast<void>(load_config(path));  // says what a file is that can be no config
+  const MappedFile file = open_mapped(path);
+  const std::span<const std::byte> bytes = file.bytes();
+  return parse_adapter_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                              printable_path(file.path()));
 }
 
 std::string to_json(const AdapterConfig& config) {

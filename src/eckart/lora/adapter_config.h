@@ -46,10 +46,12 @@ struct AdapterConfig {
   std::vector<std::pair<std::string, std::string>> others;
 };
 
-/// Reads a config. A field that changes the delta in a way that Eckart does not compute (KaSA, QALoRA,
+/// Reads the text of a config; `source` names it in messages. A field that changes the delta in a way that Eckart does not compute (KaSA, QALoRA,
 /// layer_replication, LoftQ, aLoRA, …) and is not at its default, or one that Eckart does not know and
 /// that is neither null, false nor empty, is an error that names it: it would be computed wrongly.
-/// So is a pattern that is no regular expression. Throws FormatError, FileError.
+/// So is a pattern that is no regular expression. Throws FormatError.
+AdapterConfig parse_adapter_config(std::string_view json, const std::string& source);
+/// Reads an adapter_config.json. Throws as `parse_adapter_config`; FileError.
 AdapterConfig read_adapter_config(const std::filesystem::path& path);
 
 /// The file as PEFT writes it: indented by 2, keys sorted (those of the patterns stay in their order,

@@ -27,7 +27,8 @@ struct NewModule {
   std::optional<Tensor<float>> bias = {};  // d_out
   std::vector<Index> kernel = {};  // of convolutions: the axes after d_in, which a's columns hold
   std::optional<double> alpha = {};
-  std::optional<Tensor<float>> magnitude = {};  // DoRA: d_out; saved in F32 whatever the factors are
+  std::optional<Tensor<float>> magnitude =
+      {};  // DoRA: d_out; saved in F32 whatever the factors are
 };
 
 /// What the file's dtype (as AdapterWriter's) makes of the factors: the same, as they will be read.

@@ -2,11 +2,15 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
+#include "eckart/io/mapped_file.h"
 #include "eckart/io/write_error.h"
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
@@ -103,6 +107,16 @@ void take_tokenizer(const fs::path& adapter, CarriedFiles& found) {
   }
 }
 
+Json read_object(const fs::path& path) {
+  const MappedFile file = open_mapped(path);
+  const auto* const text = reinterpret_cast<const char*>(file.bytes().data());
+  Json json = Json::parse(text, text + file.size(), nullptr, false);
+  if (json.is_object()) return json;
+  throw_format_error(path.string(), std::nullopt,
+                     printable_path(path.string()) + ": is no JSON object",
+                     "`eckart check` says where it breaks off");
+}
+
 // The objects of a config that a setting may stand in.
 std::vector<Json*> places_of(Json& config) {
   std::vector<Json*> places = {&config};
@@ -115,7 +129,7 @@ std::vector<Json*> places_of(Json& config) {
 
 class ConfigEditor {
  public:
-  explicit ConfigEditor(std::string_view json) : config_(Json::parse(json)) {}
+  explicit ConfigEditor(const fs::path& file) : config_(read_object(file)) {}
 
   // Sets what stands there; returns whether the key stood anywhere.
   bool set(const char* key, const Json& value) {
@@ -187,8 +201,8 @@ void copy_carried(const CarriedFile& file, const fs::path& to) {
                    detail::write_error_hint(error.value()));
 }
 
-EditedConfig edited_config(std::string_view json, const MergePlan& plan) {
-  ConfigEditor editor(json);
+EditedConfig edited_config(const fs::path& file, const MergePlan& plan) {
+  ConfigEditor editor(file);
   if (plan.vocab_size) editor.set("vocab_size", *plan.vocab_size);
   if (plan.is_untied && !editor.set("tie_word_embeddings", false)) {
     editor.add("tie_word_embeddings", false);  // readers take true where it is missing
@@ -205,11 +219,13 @@ EditedConfig edited_config(std::string_view json, const MergePlan& plan) {
   return std::move(editor).result();
 }
 
-std::string edited_index(std::string_view json, const MergePlan& plan, std::uint64_t total_size) {
-  Json index = Json::parse(json);
+std::string edited_index(const fs::path& file, const MergePlan& plan) {
+  Json index = read_object(file);
   Json weight_map = Json::object();
+  std::uint64_t total_size = 0;
   for (const PlannedTensor& tensor : plan.tensors) {
     weight_map[tensor.name] = plan.shards[tensor.shard];
+    total_size += stored_bytes(tensor.dtype, tensor.shape.count()).value_or(0);
   }
   index["metadata"]["total_size"] = total_size;
   index["metadata"].erase("total_parameters");

@@ -4,11 +4,8 @@
 
 #include "eckart/lora/merge_plan.h"
 
-#include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace eckart {
@@ -40,9 +37,10 @@ struct EditedConfig {
   std::string json;
   std::vector<std::string> changes;
 };
-EditedConfig edited_config(std::string_view json, const MergePlan& plan);
+/// Throws FormatError when the file is no JSON object.
+EditedConfig edited_config(const std::filesystem::path& file, const MergePlan& plan);
 
 /// The index of a result: that of the base with the result's tensors and bytes.
-std::string edited_index(std::string_view json, const MergePlan& plan, std::uint64_t total_size);
+std::string edited_index(const std::filesystem::path& file, const MergePlan& plan);
 
 }  // namespace eckart

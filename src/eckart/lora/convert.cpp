@@ -15,6 +15,7 @@
 #include <cmath>
 #include <map>
 #include <span>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -180,15 +181,24 @@ class Steps {
   Index done_ = 0;
 };
 
-void write_peft(const Adapter& adapter, const fs::path& target, const ConvertOptions& options,
-                ConvertReport& report) {
-  OutputFolder folder(target, fingerprint_of(adapter, options, report.dtype));
-  AdapterWriter writer(folder, report.dtype);
+// Fills a folder and commits it; what no later run could end either leaves nothing behind.
+void fill(OutputFolder& folder, const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const std::invalid_argument&) {
+    folder.discard();
+    throw;
+  }
+  folder.commit();
+}
+
+void write_peft_parts(const Adapter& adapter, AdapterWriter& writer, const ConvertOptions& options,
+                      Dtype dtype) {
   Steps steps(options, adapter.modules().size());
   for (const AdapterModule& stored : adapter.modules()) {
     if (!writer.has(stored.name)) {
       const NewModule module = load_module(adapter, stored);
-      check_fits(module, report.dtype);
+      check_fits(module, dtype);
       writer.add(module);
     }
     steps.advance();
@@ -198,11 +208,19 @@ void write_peft(const Adapter& adapter, const fs::path& target, const ConvertOpt
     writer.add_saved(saved.name, saved.stored->dtype, saved.stored->shape,
                      adapter.file().bytes(*saved.stored));
   }
-  AdapterConfig config;
-  if (adapter.naming() == AdapterNaming::peft) config = adapter.config();
-  writer.finish(std::move(config));
-  report.bytes = fs::file_size(folder.result_path("adapter_model.safetensors"));
-  folder.commit();
+}
+
+void write_peft(const Adapter& adapter, const fs::path& target, const ConvertOptions& options,
+                ConvertReport& report) {
+  OutputFolder folder(target, fingerprint_of(adapter, options, report.dtype));
+  fill(folder, [&] {
+    AdapterWriter writer(folder, report.dtype);
+    write_peft_parts(adapter, writer, options, report.dtype);
+    AdapterConfig config;
+    if (adapter.naming() == AdapterNaming::peft) config = adapter.config();
+    writer.finish(std::move(config));
+    report.bytes = fs::file_size(folder.result_path("adapter_model.safetensors"));
+  });
 }
 
 // kohya's alpha: F64 only where a float would change it.
@@ -313,17 +331,18 @@ void write_mlx(const Adapter& adapter, const fs::path& target, const ConvertOpti
     report.n_padded += module.rank < plan.rank ? 1 : 0;
     report.n_scaled += module.scale != plan.scale ? 1 : 0;
   }
-  const fs::path file = folder.result_path("adapters.safetensors");
-  SafetensorsWriter writer(file, detail::mlx_tensors(adapter, plan), {{"format", "mlx"}});
-  Steps steps(options, adapter.modules().size());
-  for (const AdapterModule& module : adapter.modules()) {
-    write_mlx_module(adapter, module, plan, writer);
-    steps.advance();
-  }
-  writer.commit();
-  save_text(folder.result_path("adapter_config.json"), detail::mlx_config(adapter, plan));
-  report.bytes = fs::file_size(file);
-  folder.commit();
+  fill(folder, [&] {
+    const fs::path file = folder.result_path("adapters.safetensors");
+    SafetensorsWriter writer(file, detail::mlx_tensors(adapter, plan), {{"format", "mlx"}});
+    Steps steps(options, adapter.modules().size());
+    for (const AdapterModule& module : adapter.modules()) {
+      write_mlx_module(adapter, module, plan, writer);
+      steps.advance();
+    }
+    writer.commit();
+    save_text(folder.result_path("adapter_config.json"), detail::mlx_config(adapter, plan));
+    report.bytes = fs::file_size(file);
+  });
 }
 
 }  // namespace

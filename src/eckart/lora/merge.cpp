@@ -2,8 +2,6 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/io/atomic_file.h"
-#include "eckart/io/findings.h"
-#include "eckart/io/mapped_file.h"
 #include "eckart/lora/carried_files.h"
 #include "eckart/lora/output_folder.h"
 #include "eckart/lora/shard_merge.h"
@@ -49,10 +47,6 @@ Fingerprint fingerprint_of(const MergeSources& sources, const MergeRules& rules)
   return fingerprint;
 }
 
-std::string_view text_of(const MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
-
 bool changes_tensors(const MergeSources& sources, const MergePlan& plan) {
   if (plan.tensors.size() != sources.base.tensors().size()) return true;
   return std::any_of(plan.tensors.begin(), plan.tensors.end(), [&](const PlannedTensor& tensor) {
@@ -62,32 +56,43 @@ bool changes_tensors(const MergeSources& sources, const MergePlan& plan) {
   });
 }
 
+// The config with its changes, if the base has one.
+EditedConfig config_of(const CarriedFiles& files, const MergePlan& plan) {
+  for (const CarriedFile& file : files.carried) {
+    if (file.name == config_name) return edited_config(file.from, plan);
+  }
+  return {};
+}
+
 // Config, index and the other files.
 void write_files(const MergeSources& sources, const MergePlan& plan, const CarriedFiles& files,
-                 OutputFolder& folder, MergeReport& report) {
+                 OutputFolder& folder) {
+  const EditedConfig config = config_of(files, plan);
   for (const CarriedFile& file : files.carried) {
     const fs::path to = folder.result_path(file.name.string());
-    if (file.name == config_name) {
-      const EditedConfig edited = edited_config(text_of(open_mapped(file.from)), plan);
-      report.config_changes = edited.changes;
-      if (!edited.changes.empty()) {
-        save_text(to, edited.json);
-        continue;
-      }
+    if (file.name == config_name && !config.changes.empty()) {
+      save_text(to, config.json);
     } else {
-      report.carried.push_back(file.name.string());
+      copy_carried(file, to);
     }
-    copy_carried(file, to);
   }
-  report.left_out = files.left_out;
   if (!sources.base.index()) return;
   const fs::path index = sources.base.index()->path;
   const fs::path to = folder.result_path(index.filename().string());
   if (changes_tensors(sources, plan)) {
-    save_text(to, edited_index(text_of(open_mapped(index)), plan, report.bytes));
+    save_text(to, edited_index(index, plan));
   } else {
     copy_carried({index, index.filename()}, to);
   }
+}
+
+// What is known of the files before anything is written.
+MergeReport report_of(const CarriedFiles& files, const MergePlan& plan) {
+  MergeReport report;
+  report.config_changes = config_of(files, plan).changes;
+  for (const CarriedFile& file : files.carried) report.carried.push_back(file.name.string());
+  report.left_out = files.left_out;
+  return report;
 }
 
 void check_something_changed(const MergeReport& report) {
@@ -110,8 +115,8 @@ MergeReport merge_adapters(const MergeSources& sources, const fs::path& target,
                            const MergeOptions& options) {
   const MergePlan plan = plan_merge(sources, options.rules);
   const CarriedFiles files = carried_files(sources, plan, target);
+  MergeReport report = report_of(files, plan);
   OutputFolder folder(target, fingerprint_of(sources, options.rules));
-  MergeReport report;
   std::vector<std::unique_ptr<ShardMerge>> shards;
   try {
     // All files first: whether there is room is known before anything is computed.
@@ -129,7 +134,7 @@ MergeReport merge_adapters(const MergeSources& sources, const fs::path& target,
         [](const MergedTensor& a, const MergedTensor& b) { return natural_less(a.name, b.name); });
     for (const MergedTensor& tensor : report.tensors) report.total.add(tensor.statistics);
     check_something_changed(report);
-    write_files(sources, plan, files, folder, report);
+    write_files(sources, plan, files, folder);
   } catch (const std::invalid_argument&) {
     // No later run of these inputs would end better.
     folder.discard();

@@ -28,14 +28,14 @@ Sizes sizes_of(const MatrixFit& fit) {
 
 bool Orientation::fits_straight(const MatrixFit& fit) {
   const Sizes sizes = sizes_of(fit);
-  return fit.module->kind != AdapterKind::embedding && sizes.rows == fit.module->d_out &&
-         sizes.columns == fit.module->d_in;
+  return sizes.rows == fit.module->d_out && sizes.columns == fit.module->d_in;
 }
 
 bool Orientation::fits_turned(const MatrixFit& fit) {
   const Sizes sizes = sizes_of(fit);
-  return fit.module->kind != AdapterKind::convolution && sizes.rows == fit.module->d_in &&
-         sizes.columns == fit.module->d_out;
+  const bool can_turn =
+      fit.module->kind == AdapterKind::linear || fit.module->kind == AdapterKind::experts;
+  return can_turn && sizes.rows == fit.module->d_in && sizes.columns == fit.module->d_out;
 }
 
 bool Orientation::is_transposed(const MatrixFit& fit, const std::vector<MatrixFit>& all) const {

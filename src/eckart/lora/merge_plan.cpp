@@ -140,15 +140,31 @@ class Planner {
       }
       for (const std::size_t entry : entries) {
         PlannedTensor& tensor = plan_.tensors[entry];
-        if (tensor.saved != nullptr && !rules_.fold_tied) {
-          throw_argument_error("merge: " + printable(tensor.name) + " is saved whole by " +
-                                   shown(sources_.adapters[tensor.saved_by]) + " and by " +
-                                   shown(adapter) + ", but only one of them can replace it",
-                               "merge one of the two");
-        }
+        if (tensor.saved != nullptr) check_same_saved(tensor, number, *saved.stored);
         replace(tensor, *saved.stored, number);
       }
     }
+  }
+
+  // Embedding and head, folded into one, may both be saved when they are the same.
+  void check_same_saved(const PlannedTensor& tensor, std::size_t number,
+                        const StoredTensor& saved) const {
+    const Adapter& adapter = sources_.adapters[number];
+    const Adapter& other = sources_.adapters[tensor.saved_by];
+    if (number != tensor.saved_by) {
+      throw_argument_error("merge: " + printable(tensor.name) + " is saved whole by " +
+                               shown(other) + " and by " + shown(adapter) +
+                               ", but only one of them can replace it",
+                           "merge one of the two");
+    }
+    if (tensor.saved->dtype == saved.dtype &&
+        std::ranges::equal(other.file().bytes(*tensor.saved), adapter.file().bytes(saved))) {
+      return;
+    }
+    throw_argument_error("merge: " + shown(adapter) +
+                             " saves an embedding and a head that differ, " + "but folded into " +
+                             printable(tensor.name) + " they are one",
+                         "without `--fold-tied` they are written apart");
   }
 
   void replace(PlannedTensor& tensor, const StoredTensor& saved, std::size_t number) {

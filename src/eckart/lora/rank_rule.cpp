@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <string>
 
 #include <fmt/format.h>
@@ -27,12 +28,15 @@ Index rank_that_loses(const std::vector<double>& squares, double lost) {
   return rank;
 }
 
+// A share as it is written, 0.9, is no number of a double: the energy may be this much less.
+constexpr double share_rounding = 4 * std::numeric_limits<double>::epsilon();
+
 Index rank_of(const std::vector<double>& squares, const RankRule& rule) {
   if (squares.empty() || !(squares.front() > 0)) return 0;
   const auto all = static_cast<Index>(squares.size());
   Index rank = all;
   if (rule.rank > 0) rank = std::min(all, rule.rank);
-  if (rule.energy > 0) rank = rank_that_loses(squares, 1 - rule.energy);
+  if (rule.energy > 0) rank = rank_that_loses(squares, 1 - rule.energy + share_rounding);
   if (rule.error > 0) rank = rank_that_loses(squares, rule.error * rule.error);
   if (rule.max_rank > 0) rank = std::min(rank, rule.max_rank);
   return std::max<Index>(rank, 1);

@@ -39,8 +39,9 @@ class PeftReader {
     keys.clear();
     for (const auto& entry : parts_.config.alpha_pattern) keys.push_back(entry.first);
     alphas_ = NamePatterns(keys);
+    // PEFT takes every module whose name ends so: `norm` is `input_layernorm` too.
     for (const std::string& name : parts_.config.modules_to_save) {
-      saved_.emplace_back("(^|.*\\.)" + name + "($|\\..*)");
+      saved_.emplace_back(".*" + name + "($|\\..*)");
     }
   }
 

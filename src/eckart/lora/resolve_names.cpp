@@ -125,6 +125,7 @@ std::vector<Adapter::Unmatched> Adapter::resolve_names(
   };
   for (AdapterModule& module : modules_) resolve(module.name);
   for (SavedTensor& saved : saved_) resolve(saved.name);
+  sort_names();
   return unmatched;
 }
 

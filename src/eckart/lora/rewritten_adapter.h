@@ -22,6 +22,8 @@ struct RewriteOptions {
   Index max_rank = 0;  // with `budget_bytes`; 0: no limit
   /// Of the factors, F32, F16 or BF16; none: the widest of the adapters', at least 16 bits.
   std::optional<Dtype> dtype = {};
+  /// What the config says that the adapter is for; empty: what the first adapter's says.
+  std::string base_model = {};
   /// Called with the elements of each module's factors when it is done, and of all.
   std::function<void(Index done, Index all)> on_progress = {};
 };

@@ -22,6 +22,9 @@ class ShardMerge {
   /// Makes or takes over the shard's file, at its whole size. Throws FileError.
   ShardMerge(const MergeSources& sources, const MergePlan& plan, std::size_t shard,
              OutputFolder& folder);
+  ShardMerge(const ShardMerge&) = delete;
+  ShardMerge& operator=(const ShardMerge&) = delete;
+  ~ShardMerge();
 
   std::uint64_t tensor_bytes() const;
   /// Computes what is to be computed, copies the rest, and adds what it did to `report`. Calls
@@ -64,12 +67,15 @@ class ShardMerge {
   void compute(const Work& work, Block& block) const;
   void note_finished(const Work& work, MergeReport& report);
 
+  class BufferPool;
+
   const MergeSources& sources_;
   const MergePlan& plan_;
   std::size_t shard_ = 0;
   OutputFolder& folder_;
   std::vector<const PlannedTensor*> tensors_;
   std::unique_ptr<ShardOutput> output_;
+  std::unique_ptr<BufferPool> buffers_;
 };
 
 }  // namespace eckart

@@ -130,8 +130,8 @@ class TensorCheck {
       if (update_.is_dora()) {
         in_float = in_float * update_.largest_dora() + 8 * float_rounding * std::abs(wanted);
       }
-    } else if (tensor_.base->is_quantized) {
-      in_float = 2 * float_rounding * std::abs(wanted);  // value times scale
+    } else {
+      in_float = 2 * float_rounding * std::abs(wanted);  // a value times its scale, or of F64
     }
     return in_float + rounding_.relative * (std::abs(wanted) + in_float) + rounding_.absolute;
   }

@@ -1,6 +1,7 @@
 // Modules written one by one, at the ranks that a rule or a budget gives them.
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
+#include "eckart/linalg/norms.h"
 #include "eckart/lora/factored_svd.h"
 #include "eckart/lora/module_delta.h"
 
@@ -34,8 +35,26 @@ bool is_nothing(const std::optional<Tensor<float>>& bias) {
          std::all_of(bias->data(), bias->data() + bias->count(), [](float x) { return x == 0; });
 }
 
+// What of a delta is rounding: this much of the sum of its terms' lengths. Terms that cancel, as those
+// of an adapter less itself, leave some 2^-50.
+constexpr double rounding = 0x1p-44;
+
+double length_of_terms(const std::vector<AdapterFactors>& factors) {
+  double sum = 0;
+  for (const auto& [b, a, scale] : factors) {
+    const Tensor<float> of_b = vector_norms(b, Axis(0));
+    const Tensor<float> of_a = vector_norms(a, Axis(1));
+    for (Index i = 0; i < of_b.count(); ++i) {
+      sum += std::abs(scale) * static_cast<double>(of_b(i)) * static_cast<double>(of_a(i));
+    }
+  }
+  return sum;
+}
+
 NewModule new_module(ModuleDelta delta) {
-  NewModule module{.name = std::move(delta.name), .kind = delta.kind, .b = {}, .a = {}, .bias = {}};
+  NewModule module;
+  module.name = std::move(delta.name);
+  module.kind = delta.kind;
   module.bias = std::move(delta.bias);
   module.kernel = std::move(delta.kernel);
   return module;
@@ -63,14 +82,30 @@ double squared_change(const NewModule& written, const std::vector<AdapterFactors
   return sum;
 }
 
+bool is_finite(const Tensor<float>& a) {
+  return std::all_of(a.data(), a.data() + a.count(), [](float x) { return std::isfinite(x); });
+}
+
+[[noreturn]] void throw_too_large(std::string_view operation, const std::string& name,
+                                  Dtype dtype) {
+  throw_argument_error(fmt::format("{}: a factor of {} has an entry that is too large for {}",
+                                   operation, printable(name), to_string(dtype)),
+                       dtype == Dtype::f16 ? "--dtype BF16 and F32 hold it" : "");
+}
+
 void check_representable(std::string_view operation, const NewModule& module, Dtype dtype) {
   for (const std::vector<Tensor<float>>* factors : {&module.b, &module.a}) {
-    for (const Tensor<float>& factor : *factors) {
-      const float* const end = factor.data() + factor.count();
-      if (std::all_of(factor.data(), end, [](float x) { return std::isfinite(x); })) continue;
-      throw_argument_error(fmt::format("{}: a factor of {} has an entry that is too large for {}",
-                                       operation, printable(module.name), to_string(dtype)),
-                           "--dtype BF16 and F32 hold it");
+    if (!std::all_of(factors->begin(), factors->end(), is_finite)) {
+      throw_too_large(operation, module.name, dtype);
+    }
+  }
+}
+
+// Weights may have made them too large for what they are computed in.
+void check_representable(std::string_view operation, const ModuleDelta& delta) {
+  for (const AdapterFactors& factors : delta.factors) {
+    if (!is_finite(factors.b) || !is_finite(factors.a)) {
+      throw_too_large(operation, delta.name, Dtype::f32);
     }
   }
 }
@@ -140,6 +175,7 @@ class Rewriting {
 
   // `shared`: the rank under a budget, or -1.
   void write(ModuleDelta delta, Index shared, RewrittenModule& report) {
+    check_representable(operation_, delta);
     const std::vector<AdapterFactors> before = delta.factors;
     std::vector<Svd<double>> svds;
     RankCandidate candidate{.squares = {}, .parameters = cost_of_rank(report)};
@@ -158,6 +194,7 @@ class Rewriting {
       }
       return total;
     };
+    if (std::sqrt(sum(0)) <= rounding * length_of_terms(before)) candidate.squares.clear();
     report.norm = std::sqrt(sum(0));
     const bool has_bias = !is_nothing(delta.bias);
     Index rank = report.rank_before;

@@ -1,0 +1,29 @@
+// An adapter that a command is given, and the base whose names it is to have.
+#pragma once
+
+#include "eckart/lora/adapter.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json_output.h"
+
+namespace eckart::cli {
+
+/// What the help of a command says of such an argument.
+inline constexpr std::string_view adapter_help =
+    "An adapter: a folder of PEFT's or MLX's, or a .safetensors file of kohya's";
+
+/// `self_attn.q_proj (closest: model.layers.0.self_attn.q_proj, …)`, one a line, at most ten.
+std::string unmatched_text(const std::vector<Adapter::Unmatched>& unmatched);
+Json unmatched_json(const std::vector<Adapter::Unmatched>& unmatched);
+
+/// `warning  tensor "x": message`, one a line.
+std::string warnings_text(const Adapter& adapter);
+Json warnings_json(const Adapter& adapter);
+
+/// The name of the folder or file.
+std::string adapter_title(const Adapter& adapter);
+
+}  // namespace eckart::cli
