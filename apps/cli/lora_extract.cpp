@@ -56,8 +56,9 @@ void check_command(const ExtractCommand& command) {
                       "--rank 16, --energy 0.95, --error 0.1 or --budget 50MB");
   }
   if (command.output.empty() && !command.dry_run) {
-    throw_usage_error("--output is missing", "-o DIR is where the adapter is written; --dry-run "
-                                             "writes nothing");
+    throw_usage_error("--output is missing",
+                      "-o DIR is where the adapter is written; --dry-run "
+                      "writes nothing");
   }
 }
 
@@ -115,15 +116,15 @@ void add_rank_rules(CLI::App& app, ExtractRanks& ranks) {
   CLI::Option* const budget = add_size_or_number(
       app,
       {.name = "--budget",
-       .effect = "Share ranks out so that the whole adapter is no larger than this, in bytes (50MB) "
-                 "or numbers (10000000), and the total error is least",
+       .effect =
+           "Share ranks out so that the whole adapter is no larger than this, in bytes (50MB) "
+           "or numbers (10000000), and the total error is least",
        .value = "SIZE"},
       ranks.budget_bytes, ranks.budget_parameters);
   rank->excludes(energy)->excludes(error)->excludes(budget);
   energy->excludes(error)->excludes(budget);
   error->excludes(budget);
-  add_number(app,
-             {.name = "--max-rank", .effect = "Give no matrix a larger rank", .value = "R"},
+  add_number(app, {.name = "--max-rank", .effect = "Give no matrix a larger rank", .value = "R"},
              ranks.max_rank);
 }
 

@@ -97,9 +97,8 @@ std::string counts_text(const ExtractReport& report) {
 
 std::string extract_text(const ExtractReport& report) {
   std::string text =
-      fmt::format("{} numbers, {} of tensors in {}; largest rank {}\n",
-                  grouped(report.parameters), bytes_text(report.bytes), to_string(report.dtype),
-                  report.rank);
+      fmt::format("{} numbers, {} of tensors in {}; largest rank {}\n", grouped(report.parameters),
+                  bytes_text(report.bytes), to_string(report.dtype), report.rank);
   if (report.n_resumed > 0) {
     text += counted(static_cast<std::uint64_t>(report.n_resumed), "module") +
             " taken over from a run that was cut off\n";

@@ -93,8 +93,7 @@ TEST(Extract, EveryTensorHasAFateAndAReason) {
   const Tensor<float> vector = whole_numbers({8}, 3), matrix = whole_numbers({8, 8}, 4);
   pair.change("a.weight", matrix).change("a.bias", vector).change("norm.weight", vector);
   pair.change("block.scale", vector).change("d.weight", matrix);
-  const ExtractReport report =
-      pair.extract({.rules = {.exclude = {"d"}}, .ranks = {.rank = 8}});
+  const ExtractReport report = pair.extract({.rules = {.exclude = {"d"}}, .ranks = {.rank = 8}});
   const auto fate = [&](const char* name) {
     const ExtractedTensor& entry = entry_of(report, name);
     return std::string(to_string(entry.fate)) + ": " + entry.reason;
@@ -164,8 +163,8 @@ TEST(Extract, Conv1DIsTurnedAlsoWhereItIsSquareAndNamesGetTheClassPrefix) {
   const Adapter adapter = pair.adapter();
   EXPECT_TRUE(adapter.config().fan_in_fan_out);
   EXPECT_EQ(adapter.config().task_type, "CAUSAL_LM");
-  EXPECT_TRUE(is_near(delta_of(adapter, "transformer.h.0.attn.c_proj"), transposed(square),
-                      float_bound));
+  EXPECT_TRUE(
+      is_near(delta_of(adapter, "transformer.h.0.attn.c_proj"), transposed(square), float_bound));
   EXPECT_TRUE(
       is_near(delta_of(adapter, "transformer.h.0.attn.c_attn"), transposed(wide), float_bound));
 }
@@ -214,8 +213,8 @@ TEST(Extract, AGrownVocabularyIsSavedWholeAndSaysHowToLoadIt) {
   std::copy_n(pair.base.at("model.embed_tokens.weight").data(), 48, grown.data());
   grown(7, 7) = 1;
   pair.tuned.at("model.embed_tokens.weight") = grown;
-  const ExtractReport report = pair.extract(
-      {.rules = {.tables = TableRule::lora}, .ranks = {.rank = 2}});
+  const ExtractReport report =
+      pair.extract({.rules = {.tables = TableRule::lora}, .ranks = {.rank = 2}});
   EXPECT_EQ(entry_of(report, "model.embed_tokens.weight").reason, "its rows are not the base's");
   EXPECT_EQ(entry_of(report, "model.embed_tokens.weight").difference_norm, 1);
   ASSERT_EQ(report.notes.size(), 1);
@@ -298,8 +297,7 @@ TEST(Extract, ABudgetGoesWhereItTakesOffMost) {
   EXPECT_EQ(adapter.config().r, 2);
   EXPECT_EQ(rank_of(adapter.config(), "b"), 1);
   EXPECT_EQ(alpha_of(adapter.config(), "b"), 1);
-  const ExtractReport bytes =
-      pair.extract({.ranks = {.budget_bytes = 4 * (3 * 16 + 15)}}, "bytes");
+  const ExtractReport bytes = pair.extract({.ranks = {.budget_bytes = 4 * (3 * 16 + 15)}}, "bytes");
   EXPECT_EQ(bytes.bytes, 4 * 48);
 }
 
@@ -424,12 +422,14 @@ TEST(Extract, WhatIsAskedForIsChecked) {
   EXPECT_EQ(refusal(pair, {.ranks = {.rank = 1, .energy = 0.5}}),
             "extract: two things say how much to keep, but it takes one of rank, energy, relative "
             "error and budget");
-  EXPECT_EQ(refusal(pair, {.ranks = {.rank = -1}}), "extract: rank is -1, but it must be at least 1");
+  EXPECT_EQ(refusal(pair, {.ranks = {.rank = -1}}),
+            "extract: rank is -1, but it must be at least 1");
   EXPECT_EQ(refusal(pair, {.ranks = {.energy = 1.5}}),
             "extract: energy is 1.500000, but it must be above 0 and below 1");
-  EXPECT_EQ(refusal(pair, {.rules = {.include = {"mlp"}}, .ranks = {.rank = 1}}),
-            "extract: 'mlp' fits no tensor of the model\n  hint: * stands for any letters: '*mlp*'; "
-            "the first tensor is a.weight");
+  EXPECT_EQ(
+      refusal(pair, {.rules = {.include = {"mlp"}}, .ranks = {.rank = 1}}),
+      "extract: 'mlp' fits no tensor of the model\n  hint: * stands for any letters: '*mlp*'; "
+      "the first tensor is a.weight");
   EXPECT_EQ(refusal(pair, {.rules = {.exclude = {"a"}}, .ranks = {.rank = 1}}),
             "extract: everything that has changed is left out, so there is nothing to extract\n  "
             "hint: let more in: --include, --exclude, --embeddings, --norms, --biases, --for");

@@ -82,9 +82,12 @@ class ModelPair {
     architecture_.emplace(read_architecture(*config_));
   }
   ExtractSources sources() const {
-    return {*base_,  base_tensors_,
-            *tuned_, tuned_tensors_,
-            architecture_ ? &*architecture_ : nullptr, config_ ? &*config_ : nullptr};
+    return {*base_,
+            base_tensors_,
+            *tuned_,
+            tuned_tensors_,
+            architecture_ ? &*architecture_ : nullptr,
+            config_ ? &*config_ : nullptr};
   }
   Adapter adapter(const std::string& out = "adapter") const { return open_adapter(folder / out); }
 

@@ -188,9 +188,9 @@ double distance(TensorMatrices& matrices, const PlannedExtract& tensor, const Ne
     const TensorView<const float> b = module.b[static_cast<std::size_t>(i)].view();
     const TensorView<const float> a = module.a[static_cast<std::size_t>(i)].view();
     const LinearOperator<float>& difference = matrices.at(i);
-    result = std::hypot(result, tensor.is_input_first
-                                    ? difference.distance(a.transpose(), b.transpose())
-                                    : difference.distance(b, a));
+    result =
+        std::hypot(result, tensor.is_input_first ? difference.distance(a.transpose(), b.transpose())
+                                                 : difference.distance(b, a));
   }
   return result;
 }

@@ -54,8 +54,9 @@ class Extraction {
       : sources_(sources),
         options_(options),
         folder_(target, fingerprint()),
-        plan_(plan_extract(sources, options.rules,
-                           [&](Index done, Index all) { report_progress("comparing", done, all); })),
+        plan_(
+            plan_extract(sources, options.rules,
+                         [&](Index done, Index all) { report_progress("comparing", done, all); })),
         dtype_(options.dtype.value_or(plan_.dtype)),
         writer_(folder_, dtype_) {
     for (const PlannedExtract& tensor : plan_.tensors) {
@@ -134,7 +135,8 @@ class Extraction {
   }
 
   void write(const PlannedExtract& tensor) {
-    ExtractedTensor& entry = report_.tensors[static_cast<std::size_t>(&tensor - plan_.tensors.data())];
+    ExtractedTensor& entry =
+        report_.tensors[static_cast<std::size_t>(&tensor - plan_.tensors.data())];
     switch (tensor.fate) {
       case ExtractFate::low_rank:
         return write_module(tensor, entry);
@@ -171,7 +173,8 @@ class Extraction {
       found = store_->load(tensor);
       cut(found, ranks_.at(tensor.name));
     } else {
-      found = decompose(matrices, low_rank_options(options_.ranks, matrices.limit(), options_.seed));
+      found =
+          decompose(matrices, low_rank_options(options_.ranks, matrices.limit(), options_.seed));
       cut(found, rank_kept(options_.ranks, found));
     }
     return found;
@@ -327,7 +330,7 @@ class Extraction {
   AdapterWriter writer_;
   ExtractReport report_;
   Index elements_ = 0;
-  Index uniform_ = 0;  // one rank for all; 0: each its own
+  Index uniform_ = 0;                                    // one rank for all; 0: each its own
   std::map<std::string, const PlannedExtract*> biases_;  // by module
   std::map<std::string, Index> ranks_;
   std::optional<FactorStore> store_;
@@ -338,10 +341,9 @@ class Extraction {
 
 ExtractReport preview_extract(const ExtractSources& sources, const ExtractOptions& options) {
   check_ranks(options.ranks);
-  const ExtractPlan plan =
-      plan_extract(sources, options.rules, [&](Index done, Index all) {
-        if (options.on_progress) options.on_progress("comparing", done, all);
-      });
+  const ExtractPlan plan = plan_extract(sources, options.rules, [&](Index done, Index all) {
+    if (options.on_progress) options.on_progress("comparing", done, all);
+  });
   ExtractReport report = empty_report(plan, options);
   report.dtype = options.dtype.value_or(plan.dtype);
   return report;

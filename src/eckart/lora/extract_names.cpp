@@ -82,9 +82,8 @@ class Pairing {
       if (name == tied_head_ || !is_parameter(*tensor.tensor)) continue;
       tensors.push_back(pair(name, tensor));
     }
-    std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
-      return natural_less(a.name, b.name);
-    });
+    std::sort(tensors.begin(), tensors.end(),
+              [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
     return tensors;
   }
 
@@ -121,8 +120,8 @@ class Pairing {
 
   bool is_same(const LogicalTensor& a, const LogicalTensor& b) const {
     const WeightPair pair{&sources_.tuned, &a, &sources_.tuned, &b};
-    return same_sizes(a.shape, b.shape) && why_unreadable(a).empty() &&
-           why_unreadable(b).empty() && compare(pair).is_same;
+    return same_sizes(a.shape, b.shape) && why_unreadable(a).empty() && why_unreadable(b).empty() &&
+           compare(pair).is_same;
   }
 
   void check_missing() const {
@@ -168,10 +167,9 @@ class Pairing {
     const std::string sizes =
         sizes_to_string(base) + " in the base and " + sizes_to_string(tensor.shape);
     if (differs_in_rows && (is_table(tensor) || is_head(tensor))) {
-      plan_.notes.push_back(tensor.name + " is " + sizes +
-                            " in the tuned model: call resize_token_embeddings(" +
-                            std::to_string(tensor.shape.size(0)) +
-                            ") on the base before loading the adapter");
+      plan_.notes.push_back(
+          tensor.name + " is " + sizes + " in the tuned model: call resize_token_embeddings(" +
+          std::to_string(tensor.shape.size(0)) + ") on the base before loading the adapter");
       return;
     }
     throw_argument_error("extract: " + printable(tensor.name) + " is " + sizes +

@@ -99,8 +99,7 @@ class Decisions {
                        ", which takes linear layers alone");
     } else if (rules_.tables == TableRule::skip) {
       skip(tensor, "embeddings and head are left out, as asked");
-    } else if (has_other_rows || rules_.tables == TableRule::save ||
-               tensor.parameter != "weight") {
+    } else if (has_other_rows || rules_.tables == TableRule::save || tensor.parameter != "weight") {
       save(tensor, has_other_rows ? "its rows are not the base's" : "embeddings are saved whole");
     }
   }
@@ -167,9 +166,10 @@ class Decisions {
     };
     if (has(ExtractFate::low_rank)) return;
     if (!has(ExtractFate::full)) {
-      throw_argument_error("extract: everything that has changed is left out, so there is nothing to "
-                           "extract",
-                           "let more in: --include, --exclude, --embeddings, --norms, --biases, --for");
+      throw_argument_error(
+          "extract: everything that has changed is left out, so there is nothing to "
+          "extract",
+          "let more in: --include, --exclude, --embeddings, --norms, --biases, --for");
     }
     for (PlannedExtract& tensor : tensors_) {
       if (tensor.fate != ExtractFate::unchanged || tensor.shape.rank() != 2 ||
@@ -181,8 +181,9 @@ class Decisions {
       tensor.reason = "unchanged, a zero LoRA, since PEFT loads no adapter without one";
       return;
     }
-    throw_argument_error("extract: no matrix of the model can have a LoRA, but PEFT loads no adapter "
-                         "without one");
+    throw_argument_error(
+        "extract: no matrix of the model can have a LoRA, but PEFT loads no adapter "
+        "without one");
   }
 
   std::vector<PlannedExtract>& tensors_;
@@ -240,8 +241,9 @@ void check_relation(const ExtractPlan& plan, const ExtractRules& rules) {
       plan.tensors.begin(), plan.tensors.end(),
       [](const PlannedExtract& tensor) { return tensor.fate != ExtractFate::unchanged; });
   if (!has_changed) {
-    throw_argument_error("extract: base and tuned model are the same, so there is nothing to extract",
-                         "check that both paths are the ones that were meant");
+    throw_argument_error(
+        "extract: base and tuned model are the same, so there is nothing to extract",
+        "check that both paths are the ones that were meant");
   }
   // What only the tuned model has says nothing of how far the rest has moved.
   double base = 0, difference = 0;

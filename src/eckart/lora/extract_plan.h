@@ -52,8 +52,8 @@ struct ExtractRules {
 
 enum class ExtractFate {
   low_rank,
-  full,       // saved whole
-  bias,       // the change of a bias, beside its module's LoRA
+  full,  // saved whole
+  bias,  // the change of a bias, beside its module's LoRA
   unchanged,
   skipped,
 };

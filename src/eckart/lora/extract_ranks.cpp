@@ -33,9 +33,8 @@ std::vector<bool> at_their_end(const std::vector<RankCandidate>& matrices,
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     budget -= ranks[i] * matrices[i].parameters;
     if (ranks[i] == 0) continue;
-    least_gain =
-        std::min(least_gain, matrices[i].squares[static_cast<std::size_t>(ranks[i] - 1)] /
-                                 static_cast<double>(matrices[i].parameters));
+    least_gain = std::min(least_gain, matrices[i].squares[static_cast<std::size_t>(ranks[i] - 1)] /
+                                          static_cast<double>(matrices[i].parameters));
   }
   std::vector<bool> result(matrices.size());
   for (std::size_t i = 0; i < matrices.size(); ++i) {
@@ -59,7 +58,8 @@ void check_ranks(const ExtractRanks& ranks) {
                          "budget");
   }
   if (ranks.rank < 0 || ranks.max_rank < 0) {
-    throw_argument_error("extract: rank is " + std::to_string(std::min(ranks.rank, ranks.max_rank)) +
+    throw_argument_error("extract: rank is " +
+                         std::to_string(std::min(ranks.rank, ranks.max_rank)) +
                          ", but it must be at least 1");
   }
   check_share("energy", ranks.energy);
@@ -96,9 +96,8 @@ FixedSize fixed_size(const ExtractPlan& plan, Dtype dtype) {
     if (tensor.fate == ExtractFate::low_rank) with_lora.insert(tensor.module);
   }
   const bool has_biases =
-      std::any_of(plan.tensors.begin(), plan.tensors.end(), [](const PlannedExtract& tensor) {
-        return tensor.fate == ExtractFate::bias;
-      });
+      std::any_of(plan.tensors.begin(), plan.tensors.end(),
+                  [](const PlannedExtract& tensor) { return tensor.fate == ExtractFate::bias; });
   for (const PlannedExtract& tensor : plan.tensors) {
     const Index copies = tensor.tied_module.empty() ? 1 : 2;
     if (tensor.fate == ExtractFate::full) {
@@ -123,8 +122,8 @@ Index factor_budget(const ExtractRanks& ranks, const FixedSize& fixed, Dtype dty
   throw_argument_error(
       "extract: the budget is " +
           (ranks.budget_parameters
-               ? std::to_string(*ranks.budget_parameters) + " numbers, but what is saved whole takes " +
-                     std::to_string(fixed.parameters)
+               ? std::to_string(*ranks.budget_parameters) +
+                     " numbers, but what is saved whole takes " + std::to_string(fixed.parameters)
                : std::to_string(*ranks.budget_bytes) + " bytes, but what is saved whole takes " +
                      std::to_string(fixed.bytes)),
       "--embeddings lora or skip takes less, and so does --norms skip");

@@ -27,8 +27,7 @@ constexpr Index block_elements_read = Index{1} << 22;
 template <class Body>
 void for_each_block(const WeightPair& pair, const Body& body) {
   const Index rows = pair.rows();
-  const Index step =
-      std::max<Index>(1, block_elements_read / std::max<Index>(pair.columns(), 1));
+  const Index step = std::max<Index>(1, block_elements_read / std::max<Index>(pair.columns(), 1));
   for (Index first = 0; first < rows; first += step) body(first, std::min(step, rows - first));
 }
 
@@ -74,14 +73,12 @@ std::string place_of(const Shape& shape, Index element) {
 void check_finite(const Tensor<float>& values, const LogicalTensor& tensor, const Checkpoint& file,
                   Index first) {
   if (std::isfinite(norm(values.view(), Norm::frobenius))) return;
-  const float* const found =
-      std::find_if(values.data(), values.data() + values.count(),
-                   [](float value) { return !std::isfinite(value); });
+  const float* const found = std::find_if(values.data(), values.data() + values.count(),
+                                          [](float value) { return !std::isfinite(value); });
   const Index at = found - values.data();
   if (at == values.count()) return;
-  throw_argument_error("extract: " + printable(tensor.name) + " of " +
-                           printable_path(file.path()) + " has " +
-                           (std::isnan(*found) ? "a NaN" : "an infinity") + " at " +
+  throw_argument_error("extract: " + printable(tensor.name) + " of " + printable_path(file.path()) +
+                           " has " + (std::isnan(*found) ? "a NaN" : "an infinity") + " at " +
                            place_of(tensor.shape, first * values.size(1) + at) +
                            ", but every number must be finite",
                        "`eckart check` lists all such tensors");

@@ -21,9 +21,9 @@ struct WeightPair {
 };
 
 struct PairNorms {
-  double base = 0;        // Frobenius norms
-  double difference = 0;  // rows that the base has not count whole
-  bool is_same = false;   // every value
+  double base = 0;          // Frobenius norms
+  double difference = 0;    // rows that the base has not count whole
+  bool is_same = false;     // every value
   bool is_rounded = false;  // the tuned one is the base, rounded to its own dtype
 };
 

@@ -170,11 +170,9 @@ void release_weight_rows(const Checkpoint& checkpoint, const LogicalTensor& tens
   const CheckpointTensor& place = checkpoint.tensors()[tensor.values];
   const SafetensorsFile& file = checkpoint.shards()[place.shard];
   const std::uint64_t row =
-      place.stored->bytes() /
-      static_cast<std::uint64_t>(
-          std::max<Index>(1, tensor.shape.rank() == 0 ? 1 : tensor.shape.size(0)));
-  const std::uint64_t begin =
-      place.stored->begin + static_cast<std::uint64_t>(first) * row;
+      place.stored->bytes() / static_cast<std::uint64_t>(std::max<Index>(
+                                  1, tensor.shape.rank() == 0 ? 1 : tensor.shape.size(0)));
+  const std::uint64_t begin = place.stored->begin + static_cast<std::uint64_t>(first) * row;
   file.file().release(begin, begin + static_cast<std::uint64_t>(n) * row);
 }
 
