@@ -6,6 +6,7 @@
 //   bench_low_rank --serve-exact X.npy RANK           the same by the exact method
 //   bench_low_rank --serve-values X.npy               all singular values
 //   bench_low_rank --write weight_like|flat N X.npy   the matrix that is measured
+#include "eckart/blas/bf16_tiles.h"
 #include "eckart/blas/gemm.h"
 #include "eckart/blas/lapack.h"
 #include "eckart/core/random.h"
@@ -44,7 +45,7 @@ struct Case {
   double largest_excess;
   double least_speedup;  // over sgesdd, values only; 0: none asked
 };
-constexpr Case cases[] = {{16, 1e-3, 1e-4, 50}, {64, 1e-3, 1e-3, 0}, {256, 1e-2, 1e-2, 0}};
+constexpr Case cases[] = {{16, 3e-4, 1e-4, 50}, {64, 5e-4, 1e-3, 0}, {256, 1e-2, 1e-2, 0}};
 
 double least_error(const Tensor<double>& values, Index rank) {
   double sum = 0;
@@ -106,7 +107,10 @@ void measure_low_rank(const Tensor<float>& a, const Reference& reference, bool& 
         rounds);
     const double excess = found.frobenius_error / least_error(reference.values, found.rank) - 1;
     const Index columns = one.rank <= 16 ? 16 : one.rank <= 128 ? 32 : 64;
-    const double products = static_cast<double>(found.passes - 1) * product_seconds(a, columns);
+    // A pass by tiles is two products, there and back; the first pass is the norm.
+    const double a_pass = eckart::blas::has_bf16_tiles() ? 2 : 1;
+    const double products =
+        a_pass * static_cast<double>(found.passes - 1) * product_seconds(a, columns);
     const double speedup = reference.svd_seconds / least[0];
     reached = reached && excess <= one.largest_excess && speedup >= one.least_speedup;
     fmt::print("  {:>5}{:>11.0e}{:>9.1f}{:>11.1e}{:>8}{:>14.1f}{:>17.0f}%\n", one.rank,

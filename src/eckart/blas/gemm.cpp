@@ -181,8 +181,9 @@ struct Pieces {
   std::vector<Corner> at;
 };
 
+// Adds the products of the first `n_rows` of `rows`, which may be longer than the sum is wide.
 void add_gram(const Tensor<double>& rows, Index n_rows, const Pieces& pieces, Tensor<double>& sum) {
-  const Index n = sum.size(0);
+  const Index n = sum.size(0), stride = rows.size(1);
   const auto i = [](Index size) { return static_cast<blasint>(size); };
   parallel_for(static_cast<Index>(pieces.at.size()), 1, [&](Index begin, Index end) {
     for (Index piece = begin; piece < end; ++piece) {
@@ -192,10 +193,10 @@ void add_gram(const Tensor<double>& rows, Index n_rows, const Pieces& pieces, Te
       double* const to = sum.data() + row * n + column;
       if (row == column) {
         cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, i(height), i(n_rows), 1,
-                    rows.data() + row, i(n), 1, to, i(n));
+                    rows.data() + row, i(stride), 1, to, i(n));
       } else {
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, i(height), i(width), i(n_rows), 1,
-                    rows.data() + row, i(n), rows.data() + column, i(n), 1, to, i(n));
+                    rows.data() + row, i(stride), rows.data() + column, i(stride), 1, to, i(n));
       }
     }
   });
@@ -265,14 +266,16 @@ Tensor<double> gram(TensorView<const T> a) {
   const Index n = a.size(1);
   Tensor<double> sum({n, n});
   const Pieces pieces(n);
-  Tensor<double> rows = Tensor<double>::uninitialized({std::min(block, m), n});
+  // Rows a power of two apart would share few lines of the cache.
+  const Index stride = n + 8;
+  Tensor<double> rows = Tensor<double>::uninitialized({std::min(block, m), stride});
   with_own_threads([&] {
     for (Index first = 0; first < m; first += block) {
       const Index count = std::min(block, m - first);
       parallel_for(count, 16, [&](Index begin, Index end) {
         for (Index row = begin; row < end; ++row) {
           const T* from = a.data() + (first + row) * a.strides()[0];
-          double* const to = rows.data() + row * n;
+          double* const to = rows.data() + row * stride;
           for (Index column = 0; column < n; ++column) {
             to[column] = static_cast<double>(from[column * a.strides()[1]]);
           }

@@ -6,6 +6,7 @@
 #include "eckart/blas/lapack.h"
 #include "eckart/blas/threads.h"
 #include "eckart/core/random.h"
+#include "eckart/linalg/krylov_progress.h"
 #include "eckart/linalg/orthonormalize.h"
 #include "eckart/linalg/svd.h"
 
@@ -139,48 +140,13 @@ struct Space {
   }
 };
 
-double sum_of(const std::vector<double>& values, Index count) {
-  double sum = 0;
-  for (Index i = std::min(count, static_cast<Index>(values.size())); i-- > 0;) {
-    sum += values[static_cast<std::size_t>(i)];  // small ones first
-  }
-  return sum;
-}
-
-// Whether another step would improve the error by less than the tolerance: steps improve it about
-// geometrically, so that what is to come is the last improvement times ratio / (1 - ratio).
-class Progress {
- public:
-  Progress(double squared_norm, double tolerance)
-      : squared_norm_(squared_norm), tolerance_(tolerance) {}
-
-  bool has_ended(double captured) {
-    const double improvement = std::max(captured - captured_, 0.0);
-    const double error = std::max(squared_norm_ - captured, 0.0);
-    captured_ = captured;
-    if (++n_checks_ == 1) return false;
-    // Of the first improvement, nothing is known; it is mostly less than half of what came before.
-    const double ratio = n_checks_ == 2 || improvement_ == 0
-                             ? 0.5
-                             : std::clamp(improvement / improvement_, 0.2, 0.9);
-    improvement_ = improvement;
-    // The error is a root: half the relative change of its square.
-    return improvement * ratio / (1 - ratio) <= 2 * tolerance_ * error;
-  }
-
- private:
-  double squared_norm_;
-  double tolerance_;
-  int n_checks_ = 0;
-  double captured_ = 0;
-  double improvement_ = 0;
-};
-
 template <class T>
 class Krylov {
  public:
-  Krylov(const LinearOperator<T>& operand, const KrylovOptions& options)
+  // `right`: columns to begin with instead of random ones, or null.
+  Krylov(const LinearOperator<T>& operand, const KrylovOptions& options, const Tensor<T>* right)
       : options_(options),
+        right_(right),
         a_(operand, options.frobenius_norm),
         squared_norm_(std::pow(options.frobenius_norm * a_.scale(), 2)),
         block_(block_size(options.choice.rank > 0 ? options.choice.rank : 64, a_.rows())),
@@ -225,11 +191,24 @@ class Krylov {
   }
 
   Index start(Index count) {
+    if (right_ != nullptr && n_starts_ == 0) return start_from(*right_);
     Tensor<T> x = Tensor<T>::uninitialized({a_.columns(), count});
     RandomStream(options_.seed, static_cast<std::uint64_t>(n_starts_++))
         .fill_normal(std::span<T>(x.data(), static_cast<std::size_t>(x.count())));
     space_.reserve(count);
     a_.apply(x, space_.next(count));
+    return orthonormalize(space_.known(), space_.next(count));
+  }
+
+  Index start_from(const Tensor<T>& right) {
+    ++n_starts_;
+    const Index count = right.size(1);
+    space_.reserve(count);
+    if (a_.is_turned()) {
+      for_each_element([](T& to, const T& from) { to = from; }, space_.next(count), right.view());
+    } else {
+      a_.apply(right, space_.next(count));
+    }
     return orthonormalize(space_.known(), space_.next(count));
   }
 
@@ -259,6 +238,7 @@ class Krylov {
   LowRank<T> assemble(const Ritz& ritz) const;
 
   KrylovOptions options_;
+  const Tensor<T>* right_;
   Scaled<T> a_;
   double squared_norm_;
   Index block_;
@@ -267,7 +247,7 @@ class Krylov {
   Index n_starts_ = 0;
   Index next_look_ = 0;
   Index rank_ = -1;
-  Progress progress_{squared_norm_, options_.tolerance};
+  KrylovProgress progress_{squared_norm_, options_.tolerance};
 };
 
 template <class T>
@@ -350,7 +330,15 @@ template <class T>
 std::optional<LowRank<T>> block_krylov(const LinearOperator<T>& a, const KrylovOptions& options) {
   std::optional<LowRank<T>> result;
   // The small eigenproblems on one thread each: their bits depend on how many there are.
-  blas::with_own_threads([&] { result = Krylov<T>(a, options).run(); });
+  blas::with_own_threads([&] { result = Krylov<T>(a, options, nullptr).run(); });
+  return result;
+}
+
+template <class T>
+std::optional<LowRank<T>> block_krylov_from(const LinearOperator<T>& a, const Tensor<T>& right,
+                                            const KrylovOptions& options) {
+  std::optional<LowRank<T>> result;
+  blas::with_own_threads([&] { result = Krylov<T>(a, options, &right).run(); });
   return result;
 }
 
@@ -358,5 +346,11 @@ template std::optional<LowRank<float>> block_krylov(const LinearOperator<float>&
                                                     const KrylovOptions&);
 template std::optional<LowRank<double>> block_krylov(const LinearOperator<double>&,
                                                      const KrylovOptions&);
+template std::optional<LowRank<float>> block_krylov_from(const LinearOperator<float>&,
+                                                         const Tensor<float>&,
+                                                         const KrylovOptions&);
+template std::optional<LowRank<double>> block_krylov_from(const LinearOperator<double>&,
+                                                          const Tensor<double>&,
+                                                          const KrylovOptions&);
 
 }  // namespace eckart

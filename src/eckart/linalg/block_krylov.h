@@ -23,4 +23,9 @@ struct KrylovOptions {
 template <class T>
 std::optional<LowRank<T>> block_krylov(const LinearOperator<T>& a, const KrylovOptions& options);
 
+/// The same, beginning with `right` (n x any number of columns) and not with random columns.
+template <class T>
+std::optional<LowRank<T>> block_krylov_from(const LinearOperator<T>& a, const Tensor<T>& right,
+                                            const KrylovOptions& options);
+
 }  // namespace eckart

@@ -1,5 +1,6 @@
 #include "eckart/linalg/linear_operator.h"
 
+#include "eckart/blas/bf16_tiles.h"
 #include "eckart/blas/gemm.h"
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
@@ -9,7 +10,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace eckart {
@@ -49,7 +53,29 @@ double distance_of(TensorView<const T> block, TensorView<const T> u, TensorView<
   return frobenius<T>(rest.view());
 }
 
+// Rounds the rows that `write(rows, to)` writes, or that lie in `a`, `stride` apart.
+template <class T, class Write>
+std::shared_ptr<const blas::TileMatrix> round_rows(const Shape& shape, const Write& write,
+                                                   const T* a = nullptr, Index stride = 0) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (!blas::has_bf16_tiles()) return nullptr;
+    const Index n = shape.size(1);
+    return std::make_shared<const blas::TileMatrix>(
+        shape.size(0), n, [&](Index first, Index count, float* scratch) -> blas::FloatRows {
+          if (a != nullptr) return {a + first * stride, stride};
+          write(Slice{first, first + count}, TensorView<float>(scratch, {count, n}, {n, 1}));
+          return {scratch, n};
+        });
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+template <class T>
+std::shared_ptr<const blas::TileMatrix> LinearOperator<T>::rounded() const {
+  return nullptr;
+}
 
 template <class T>
 Tensor<T> LinearOperator<T>::dense() const {
@@ -99,6 +125,15 @@ void MatrixOperator<T>::apply_adjoint(TensorView<const T> x, TensorView<T> y) co
 }
 
 template <class T>
+std::shared_ptr<const blas::TileMatrix> MatrixOperator<T>::rounded() const {
+  const auto write = [&](Slice rows, TensorView<T> to) {
+    for_each_element([](T& element, const T& from) { element = from; }, to, a_.slice(0, rows));
+  };
+  const bool lies_in_rows = a_.strides()[1] == 1;
+  return round_rows<T>(a_.shape(), write, lies_in_rows ? a_.data() : nullptr, a_.strides()[0]);
+}
+
+template <class T>
 double MatrixOperator<T>::frobenius_norm() const {
   return frobenius<T>(a_);
 }
@@ -141,6 +176,15 @@ void DifferenceOperator<T>::apply_adjoint(TensorView<const T> x, TensorView<T> y
   for_each_difference<T>(a_, b_, [&](Index first, TensorView<const T> block) {
     blas::gemm<T>(T{1}, block.transpose(), x.slice(0, {first, first + block.size(0)}), T{1}, y);
   });
+}
+
+template <class T>
+std::shared_ptr<const blas::TileMatrix> DifferenceOperator<T>::rounded() const {
+  const auto write = [&](Slice rows, TensorView<T> to) {
+    for_each_element([](T& element, const T& left, const T& right) { element = left - right; }, to,
+                     a_.slice(0, rows), b_.slice(0, rows));
+  };
+  return round_rows<T>(a_.shape(), write);
 }
 
 template <class T>

@@ -5,7 +5,13 @@
 #include "eckart/core/tensor.h"
 #include "eckart/core/tensor_view.h"
 
+#include <memory>
+
 namespace eckart {
+
+namespace blas {
+class TileMatrix;
+}
 
 /// An m x n matrix known by its products. Derive from it for matrices that are not stored whole.
 template <class T>
@@ -23,6 +29,9 @@ class LinearOperator {
   /// y := A^T x, with x m x b and y n x b.
   virtual void apply_adjoint(TensorView<const T> x, TensorView<T> y) const = 0;
 
+  /// The matrix rounded to bf16, where the machine multiplies such much faster than `apply` does;
+  /// null elsewhere, and by default.
+  virtual std::shared_ptr<const blas::TileMatrix> rounded() const;
   /// The matrix itself, for exact methods. By default the product with the identity: n columns.
   virtual Tensor<T> dense() const;
   /// Frobenius norm, accumulated in double. By default from products with the identity.
@@ -43,6 +52,7 @@ class MatrixOperator : public LinearOperator<T> {
   Shape shape() const override { return a_.shape(); }
   void apply(TensorView<const T> x, TensorView<T> y) const override;
   void apply_adjoint(TensorView<const T> x, TensorView<T> y) const override;
+  std::shared_ptr<const blas::TileMatrix> rounded() const override;
   Tensor<T> dense() const override { return Tensor<T>(a_); }
   double frobenius_norm() const override;
   double distance(TensorView<const T> u, TensorView<const T> vt) const override;
@@ -62,6 +72,7 @@ class DifferenceOperator : public LinearOperator<T> {
   Shape shape() const override { return a_.shape(); }
   void apply(TensorView<const T> x, TensorView<T> y) const override;
   void apply_adjoint(TensorView<const T> x, TensorView<T> y) const override;
+  std::shared_ptr<const blas::TileMatrix> rounded() const override;
   Tensor<T> dense() const override;
   double frobenius_norm() const override;
   double distance(TensorView<const T> u, TensorView<const T> vt) const override;

@@ -5,6 +5,7 @@
 #include "eckart/linalg/exact_low_rank.h"
 #include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/rank_choice.h"
+#include "eckart/linalg/rough_low_rank.h"
 #include "eckart/linalg/signs.h"
 
 #include <algorithm>
@@ -113,11 +114,14 @@ LowRank<T> iterate_or_not(const LinearOperator<T>& a, const LowRankOptions& opti
       choice.rank > 0 ||
       choice.squared_error > 100 * static_cast<double>(std::numeric_limits<T>::epsilon());
   if (!options.exact && smaller >= least_iterated && rank_is_small && error_shows) {
-    std::optional<LowRank<T>> found = block_krylov(a, {.choice = choice,
-                                                       .tolerance = options.tolerance,
-                                                       .seed = options.seed,
-                                                       .frobenius_norm = norm,
-                                                       .largest_basis = largest_basis});
+    const KrylovOptions krylov{.choice = choice,
+                               .tolerance = options.tolerance,
+                               .seed = options.seed,
+                               .frobenius_norm = norm,
+                               .largest_basis = largest_basis};
+    std::optional<LowRank<T>> found;
+    if constexpr (std::is_same_v<T, float>) found = rough_low_rank(a, krylov);
+    if (!found) found = block_krylov(a, krylov);
     if (found) return *std::move(found);
   }
   return exact_low_rank(a.dense(), choice);

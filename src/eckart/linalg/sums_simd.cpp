@@ -72,8 +72,20 @@ double sum_of(const Term& term, const T* x, std::size_t n) {
   return sum;
 }
 
-template <class T>
-double dot_of(const T* x, const T* y, std::size_t n) {
+struct Product {
+  Vector add(Vector sum, Vector x, Vector y) const { return hn::MulAdd(x, y, sum); }
+  double of(double x, double y) const { return x * y; }
+};
+struct SquaredDifference {
+  Vector add(Vector sum, Vector x, Vector y) const {
+    const Vector difference = hn::Sub(x, y);
+    return hn::MulAdd(difference, difference, sum);
+  }
+  double of(double x, double y) const { return (x - y) * (x - y); }
+};
+
+template <class Term, class T>
+double sum_of_pairs(const Term& term, const T* x, const T* y, std::size_t n) {
   const Tag d;
   const std::size_t lanes = hn::Lanes(d);
   Vector a = hn::Zero(d);
@@ -82,13 +94,13 @@ double dot_of(const T* x, const T* y, std::size_t n) {
   Vector e = a;
   std::size_t i = 0;
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    a = hn::MulAdd(load(d, x + i), load(d, y + i), a);
-    b = hn::MulAdd(load(d, x + i + lanes), load(d, y + i + lanes), b);
-    c = hn::MulAdd(load(d, x + i + 2 * lanes), load(d, y + i + 2 * lanes), c);
-    e = hn::MulAdd(load(d, x + i + 3 * lanes), load(d, y + i + 3 * lanes), e);
+    a = term.add(a, load(d, x + i), load(d, y + i));
+    b = term.add(b, load(d, x + i + lanes), load(d, y + i + lanes));
+    c = term.add(c, load(d, x + i + 2 * lanes), load(d, y + i + 2 * lanes));
+    e = term.add(e, load(d, x + i + 3 * lanes), load(d, y + i + 3 * lanes));
   }
   double sum = added(d, a, b, c, e);
-  for (; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+  for (; i < n; ++i) sum += term.of(static_cast<double>(x[i]), static_cast<double>(y[i]));
   return sum;
 }
 
@@ -124,8 +136,18 @@ double sum_float(const float* x, std::size_t n) { return sum_of(Itself{}, x, n);
 double sum_double(const double* x, std::size_t n) { return sum_of(Itself{}, x, n); }
 double magnitudes_float(const float* x, std::size_t n) { return sum_of(Magnitude{}, x, n); }
 double magnitudes_double(const double* x, std::size_t n) { return sum_of(Magnitude{}, x, n); }
-double dot_float(const float* x, const float* y, std::size_t n) { return dot_of(x, y, n); }
-double dot_double(const double* x, const double* y, std::size_t n) { return dot_of(x, y, n); }
+double dot_float(const float* x, const float* y, std::size_t n) {
+  return sum_of_pairs(Product{}, x, y, n);
+}
+double dot_double(const double* x, const double* y, std::size_t n) {
+  return sum_of_pairs(Product{}, x, y, n);
+}
+double distance_float(const float* x, const float* y, std::size_t n) {
+  return sum_of_pairs(SquaredDifference{}, x, y, n);
+}
+double distance_double(const double* x, const double* y, std::size_t n) {
+  return sum_of_pairs(SquaredDifference{}, x, y, n);
+}
 double squares_float(const float* x, std::size_t n, double scale) {
   return scale == 1 ? sum_of(Square{}, x, n) : sum_of(ScaledSquare{scale}, x, n);
 }
@@ -149,6 +171,8 @@ HWY_EXPORT(magnitudes_float);
 HWY_EXPORT(magnitudes_double);
 HWY_EXPORT(dot_float);
 HWY_EXPORT(dot_double);
+HWY_EXPORT(distance_float);
+HWY_EXPORT(distance_double);
 HWY_EXPORT(squares_float);
 HWY_EXPORT(squares_double);
 HWY_EXPORT(largest_float);
@@ -169,6 +193,12 @@ double dot_run(const float* x, const float* y, std::size_t n) {
 }
 double dot_run(const double* x, const double* y, std::size_t n) {
   return HWY_DYNAMIC_DISPATCH(dot_double)(x, y, n);
+}
+double squared_distance_run(const float* x, const float* y, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(distance_float)(x, y, n);
+}
+double squared_distance_run(const double* x, const double* y, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(distance_double)(x, y, n);
 }
 double sum_squares_run(const float* x, std::size_t n, double scale) {
   return HWY_DYNAMIC_DISPATCH(squares_float)(x, n, scale);

@@ -14,6 +14,9 @@ double sum_magnitudes_run(const float* x, std::size_t n);
 double sum_magnitudes_run(const double* x, std::size_t n);
 double dot_run(const float* x, const float* y, std::size_t n);
 double dot_run(const double* x, const double* y, std::size_t n);
+/// The sum of (x_i - y_i)^2.
+double squared_distance_run(const float* x, const float* y, std::size_t n);
+double squared_distance_run(const double* x, const double* y, std::size_t n);
 /// The sum of (scale x_i)^2.
 double sum_squares_run(const float* x, std::size_t n, double scale);
 double sum_squares_run(const double* x, std::size_t n, double scale);

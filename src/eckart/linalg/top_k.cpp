@@ -1,5 +1,6 @@
 #include "eckart/linalg/top_k.h"
 
+#include "eckart/blas/bf16_tiles.h"
 #include "eckart/blas/threads.h"
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
@@ -11,11 +12,13 @@
 #include <atomic>
 #include <cassert>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <memory>
+#include <mutex>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -33,6 +36,8 @@ constexpr Index chunk_items = 4096;
 constexpr Index streamed_tile_bytes = Index{1} << 17;
 constexpr Index product_tile_elements = Index{1} << 21;
 constexpr Index largest_tile = 1024;
+// Packing for the tiles of bf16 is cheap: the scores stay in the cache.
+constexpr Index rounded_tile = 256;
 constexpr Index most_queries = 1024;
 // Candidates of all queries and chunks together.
 constexpr Index most_candidates = Index{1} << 24;
@@ -43,27 +48,43 @@ struct Candidate {
   Index item;
 };
 
-// The best lower bounds that any thread has found: an item below them is no neighbour.
+// Lower bounds of the k-th nearest item that any thread has found: what is below is no neighbour.
 template <class T>
 class Thresholds {
  public:
-  explicit Thresholds(Index n)
-      : least_(std::make_unique<std::atomic<T>[]>(static_cast<std::size_t>(n))) {
-    for (Index i = 0; i < n; ++i)
-      least_[static_cast<std::size_t>(i)] = -std::numeric_limits<T>::infinity();
-  }
+  Thresholds(Index n, Index k)
+      : k_(static_cast<std::size_t>(k)), of_(static_cast<std::size_t>(n)) {}
+
   T of(Index query) const {
-    return least_[static_cast<std::size_t>(query)].load(std::memory_order_relaxed);
+    return of_[static_cast<std::size_t>(query)].least.load(std::memory_order_relaxed);
   }
   void raise(Index query, T least) {
-    std::atomic<T>& known = least_[static_cast<std::size_t>(query)];
+    std::atomic<T>& known = of_[static_cast<std::size_t>(query)].least;
     T old = known.load(std::memory_order_relaxed);
     while (old < least && !known.compare_exchange_weak(old, least, std::memory_order_relaxed)) {
     }
   }
+  // Takes lower bounds of items that no other call brings, and raises the threshold to the k-th best
+  // of all that were brought.
+  void merge(Index query, const std::vector<Candidate<T>>& candidates) {
+    Threshold& one = of_[static_cast<std::size_t>(query)];
+    const std::lock_guard lock(one.mutex);
+    for (const Candidate<T>& candidate : candidates) one.best.push_back(candidate.lower);
+    if (one.best.size() < k_) return;
+    const auto kth = one.best.begin() + static_cast<std::ptrdiff_t>(k_ - 1);
+    std::nth_element(one.best.begin(), kth, one.best.end(), std::greater<>());
+    raise(query, *kth);
+    one.best.resize(k_);
+  }
 
  private:
-  std::unique_ptr<std::atomic<T>[]> least_;
+  struct Threshold {
+    std::atomic<T> least = -std::numeric_limits<T>::infinity();
+    std::mutex mutex;
+    std::vector<T> best;
+  };
+  std::size_t k_;
+  std::vector<Threshold> of_;
 };
 
 // What one block of queries is searched with.
@@ -179,6 +200,7 @@ Lists<T> search_chunk(const Search<T>& search, Index begin, Index end) {
   for (std::size_t query = 0; query < result.size(); ++query) {
     lists[query].shrink();
     result[query] = lists[query].taken();
+    search.thresholds.merge(static_cast<Index>(query), result[query]);
   }
   return result;
 }
@@ -280,9 +302,10 @@ TopK<T> top_k(TensorView<const T> queries, TensorView<const T> items, const TopK
   const Index n_items = items.size(0);
   const Index d = std::max<Index>(items.size(1), 1);
   const bool streamed = n_queries <= detail::streamed_queries;
+  const bool rounded = !streamed && std::is_same_v<T, float> && blas::has_bf16_tiles();
   const Index tile = std::clamp<Index>(
       streamed ? streamed_tile_bytes / (d * Index{sizeof(T)}) : product_tile_elements / d, 16,
-      largest_tile);
+      rounded ? rounded_tile : largest_tile);
   const Index n_chunks = (n_items + chunk_items - 1) / chunk_items;
   const Index at_once =
       std::clamp<Index>(most_candidates / std::min(options.k * n_chunks, n_items), 1, most_queries);
@@ -295,7 +318,7 @@ TopK<T> top_k(TensorView<const T> queries, TensorView<const T> items, const TopK
       const Index end = std::min(first + at_once, n_queries);
       const Block<T> block =
           detail::block_of(queries.slice(0, {first, end, 1}), shift, options.metric, streamed);
-      Thresholds<T> thresholds(end - first);
+      Thresholds<T> thresholds(end - first, options.k);
       search_block<T>({block, items, exact, first, options.k, tile, thresholds}, result);
     }
   });

@@ -1,7 +1,10 @@
 #include "eckart/linalg/top_k_exact.h"
 
+#include "eckart/linalg/sums_simd.h"
+
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 namespace eckart::detail {
@@ -10,33 +13,35 @@ namespace {
 // Squares of doubles outside of these lose digits or overflow.
 constexpr double least_square = 1e-280;
 constexpr double largest_square = 1e300;
-constexpr Index lanes = 8;
 
-// The sum of term(x_i, y_i), in eight sums that take turns: the compiler can make vectors of them,
-// and their order does not depend on the machine.
+// The sum of term(x_i, y_i), for what the sums of runs don't take.
 template <class T, class Term>
 double sum(TensorView<const T> x, TensorView<const T> y, const Term& term) {
-  const Index n = x.size(0);
-  const Index step_x = x.strides()[0];
-  const Index step_y = y.strides()[0];
-  double sums[lanes] = {};
-  Index i = 0;
-  if (step_x == 1 && step_y == 1) {
-    for (; i + lanes <= n; i += lanes) {
-      for (Index lane = 0; lane < lanes; ++lane) {
-        sums[lane] +=
-            term(static_cast<double>(x.data()[i + lane]), static_cast<double>(y.data()[i + lane]));
-      }
-    }
+  double sum = 0;
+  for (Index i = 0; i < x.size(0); ++i) {
+    sum += term(static_cast<double>(x(i)), static_cast<double>(y(i)));
   }
-  for (; i < n; ++i) {
-    sums[i % lanes] +=
-        term(static_cast<double>(x.data()[i * step_x]), static_cast<double>(y.data()[i * step_y]));
-  }
-  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+  return sum;
 }
 
-double product(double x, double y) { return x * y; }
+template <class T>
+bool are_runs(const TensorView<const T>& x, const TensorView<const T>& y) {
+  return x.strides()[0] == 1 && y.strides()[0] == 1;
+}
+
+template <class T>
+double product(TensorView<const T> x, TensorView<const T> y) {
+  if (are_runs(x, y)) return dot_run(x.data(), y.data(), static_cast<std::size_t>(x.size(0)));
+  return sum(x, y, [](double a, double b) { return a * b; });
+}
+
+template <class T>
+double squared_distance(TensorView<const T> x, TensorView<const T> y) {
+  if (are_runs(x, y)) {
+    return squared_distance_run(x.data(), y.data(), static_cast<std::size_t>(x.size(0)));
+  }
+  return sum(x, y, [](double a, double b) { return (a - b) * (a - b); });
+}
 
 template <class T>
 double largest(TensorView<const T> x) {
@@ -53,10 +58,10 @@ template <class T>
 double ExactScore<T>::cosine(Index query, Index item) const {
   const TensorView<const T> q = queries_.select(0, query);
   const TensorView<const T> x = items_.select(0, item);
-  const double of_q = sum(q, q, product);
-  const double of_x = sum(x, x, product);
+  const double of_q = product(q, q);
+  const double of_x = product(x, x);
   if (is_safe(of_q) && is_safe(of_x)) {
-    return sum(q, x, product) / (std::sqrt(of_q) * std::sqrt(of_x));
+    return product(q, x) / (std::sqrt(of_q) * std::sqrt(of_x));
   }
   const double scale_q = largest(q);
   const double scale_x = largest(x);
@@ -77,7 +82,7 @@ template <class T>
 double ExactScore<T>::distance(Index query, Index item) const {
   const TensorView<const T> q = queries_.select(0, query);
   const TensorView<const T> x = items_.select(0, item);
-  const double square = sum(q, x, [](double a, double b) { return (a - b) * (a - b); });
+  const double square = squared_distance(q, x);
   if (is_safe(square)) return std::sqrt(square);
   double scale = 0;
   for (Index i = 0; i < q.size(0); ++i) {
@@ -94,7 +99,7 @@ double ExactScore<T>::key(Index query, Index item) const {
   double value = 0;
   switch (options_.metric) {
     case Metric::dot:
-      value = sum(queries_.select(0, query), items_.select(0, item), product);
+      value = product(queries_.select(0, query), items_.select(0, item));
       break;
     case Metric::cosine:
       value = cosine(query, item);

@@ -1,10 +1,14 @@
 #include "eckart/linalg/top_k_scores.h"
 
 #include "eckart/blas/row_products.h"
+#include "eckart/linalg/sums_simd.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 namespace eckart::detail {
 namespace {
@@ -26,6 +30,35 @@ constexpr T least_square = std::is_same_v<T, float> ? T(1e-30) : T(1e-280);
 // What the squares of d elements may have lost by underflow is below d times this.
 template <class T>
 constexpr T underflow = std::numeric_limits<T>::min();
+
+// Lengths between which rounding to bf16 loses digits alone: nothing vanishes or overflows.
+constexpr double least_moderate = 1e-20;
+bool is_moderate(double square) { return square >= least_moderate && square <= 1 / least_moderate; }
+
+// A product of vectors rounded to bf16 is off by at most |dq| |x| + |q + dq| |dx|, by Cauchy and
+// Schwarz. Errors of queries count on this share |dx| / |x|, which is the usual one; where an item's
+// is more, its weight makes up for it.
+constexpr double usual_rounding = 0.0018;
+
+// Rounds the queries to bf16 and adds what that costs, and the rounding of the items, to their errors.
+void round_queries(Block<float>& block) {
+  const Index n = block.queries.size(0), d = block.queries.size(1);
+  if (block.streamed || d == 0 || !blas::has_bf16_tiles()) return;
+  blas::TileRows rounded(n, d, blas::TileRows::Side::left);
+  rounded.pack(block.queries.data(), n, d);
+  for (Index i = 0; i < n; ++i) {
+    const float* const row = block.queries.data() + i * d;
+    const double square = dot_run(row, row, static_cast<std::size_t>(d));
+    if (!is_moderate(square)) return;
+    const double change =
+        std::sqrt(static_cast<double>(rounded.rounding()[static_cast<std::size_t>(i)]));
+    // A thousandth covers the rounding of these sums.
+    block.errors[static_cast<std::size_t>(i)] +=
+        static_cast<float>(1.001 * (change + (std::sqrt(square) + change) * usual_rounding));
+  }
+  block.rounded.emplace(std::move(rounded));
+}
+void round_queries(Block<double>&) {}
 
 }  // namespace
 
@@ -71,14 +104,18 @@ Block<T> block_of(TensorView<const T> queries, const std::vector<T>& shift, Metr
     const T norm = static_cast<T>(std::sqrt(squares) * (1 + 1e-6));
     block.errors.push_back(unit * norm + 2 * underflow<T>);
   }
+  round_queries(block);
   return block;
 }
 
 template <class T>
 TileScores<T>::TileScores(const Block<T>& block, Index most_items)
     : block_(block),
-      capacity_(most_items),
-      scores_(Tensor<T>::uninitialized({block.queries.size(0), most_items})) {
+      capacity_((most_items + 15) / 16 * 16),
+      scores_(Tensor<T>::uninitialized({(block.queries.size(0) + 15) / 16 * 16, capacity_})) {
+  if (block.rounded) {
+    rounded_.emplace(most_items, block.queries.size(1), blas::TileRows::Side::right);
+  }
   for (std::vector<T>* const list :
        {&squares_, &lower_factor_, &upper_factor_, &lower_term_, &upper_term_, &weight_}) {
     list->assign(static_cast<std::size_t>(most_items), T{0});
@@ -124,10 +161,33 @@ void TileScores<T>::score(TensorView<const T> items) {
       const T* const row = rows.data + i * rows.stride;
       row_dots({row, 1, rows.d, rows.stride}, row, squares_.data() + i, nullptr);
     }
-    blas::multiply_rows<T>(
-        {m, rows.n, rows.d, queries, rows.d, rows.data, rows.stride, scores_.data(), capacity_});
+    multiply(rows);
   }
   fill_bounds(rows.n);
+}
+
+template <class T>
+void TileScores<T>::multiply(const Rows<T>& rows) {
+  if constexpr (std::is_same_v<T, float>) {
+    const auto moderate = [](float square) { return is_moderate(static_cast<double>(square)); };
+    is_rounded_ = rounded_ && std::all_of(squares_.begin(), squares_.begin() + rows.n, moderate);
+    if (is_rounded_) {
+      rounded_->pack(rows.data, rows.n, rows.stride);
+      blas::multiply_rows(*block_.rounded, *rounded_, scores_.data(), capacity_);
+      return;
+    }
+  }
+  blas::multiply_rows<T>({block_.queries.size(0), rows.n, rows.d, block_.queries.data(), rows.d,
+                          rows.data, rows.stride, scores_.data(), capacity_});
+}
+
+// How many times the usual share an item was changed by rounding, at least 1.
+template <class T>
+T TileScores<T>::excess_rounding(std::size_t item, T norm) const {
+  if (!is_rounded_) return 1;
+  const double change = std::sqrt(static_cast<double>(rounded_->rounding()[item]));
+  return static_cast<T>(
+      std::max(1.0, 1.001 * change / (static_cast<double>(norm) * usual_rounding)));
 }
 
 template <class T>
@@ -135,12 +195,15 @@ void TileScores<T>::fill_bounds(Index n) {
   constexpr T infinity = std::numeric_limits<T>::infinity();
   const Index d = block_.queries.size(1);
   const T unit = gamma<T>(d);
+  // The computed length has an error of its own: as large as the product's, or a small part of it.
+  const T cosine_weight = rounded_ ? 1 + 2 * unit / T(usual_rounding) : T{2};
   for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
     const T square = squares_[i];
     const T norm = std::sqrt(square * (1 + unit) + static_cast<T>(d) * underflow<T>);
     lower_factor_[i] = upper_factor_[i] = 1;
     lower_term_[i] = upper_term_[i] = 0;
-    weight_[i] = norm;
+    const T excess = excess_rounding(i, norm);
+    weight_[i] = norm * excess;
     if (block_.metric == Metric::l2 && block_.streamed) {
       // The score is the square of the distance itself, with an error relative to it.
       lower_factor_[i] = -(1 + unit);
@@ -155,8 +218,7 @@ void TileScores<T>::fill_bounds(Index n) {
     } else if (block_.metric == Metric::cosine) {
       const bool is_safe = square >= least_square<T> && square <= 1 / least_square<T>;
       lower_factor_[i] = upper_factor_[i] = is_safe ? 1 / std::sqrt(square) : T{0};
-      // The computed length has an error of its own.
-      weight_[i] = is_safe ? T{2} : T{0};
+      weight_[i] = is_safe ? cosine_weight * excess : T{0};
       lower_term_[i] = is_safe ? T{0} : -infinity;
       upper_term_[i] = is_safe ? T{0} : infinity;
     }
