@@ -46,4 +46,10 @@ Tensor<T> load_matrix(const ArrayInput& input);
 template <class T>
 Tensor<T> load_vector(const ArrayInput& input);
 
+/// Calls `work` with a number of the type to compute in.
+template <class Work>
+void in_precision(bool is_double, const Work& work) {
+  is_double ? work(double{}) : work(float{});
+}
+
 }  // namespace eckart::cli

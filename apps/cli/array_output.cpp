@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "console.h"
+#include "usage.h"
 #include <fmt/format.h>
 
 namespace eckart::cli {
@@ -74,7 +75,7 @@ template <class T>
 std::string text_of(std::string_view label, TensorView<const T> a) {
   if (a.rank() == 0)
     return fmt::format("{}  {}\n", label, number_text(static_cast<double>(*a.data())));
-  std::string text = fmt::format("{}  {}\n", label, to_string(a.shape()));
+  std::string text = fmt::format("{}  {}\n", label, shape_text(a.shape()));
   if (a.count() == 0) return text;
   if (a.rank() == 1) {
     return text + matrix_text(TensorView<const T>(a.data(), {1, a.size(0)}, {0, a.strides()[0]}));
@@ -101,6 +102,13 @@ Json json_of(TensorView<const T> a) {
 
 Json number_json(double number) { return std::isfinite(number) ? Json(number) : Json(nullptr); }
 
+std::string shape_text(const Shape& shape) {
+  for (Index axis = 0; axis < shape.rank(); ++axis) {
+    if (shape.name(axis).empty()) return sizes_to_string(shape);
+  }
+  return to_string(shape);
+}
+
 Json sizes_json(const Shape& shape) { return shape.sizes(); }
 
 Json array_json(TensorView<const double> a) { return json_of(a); }
@@ -118,23 +126,34 @@ std::string array_text(std::string_view label, TensorView<const float> a) {
 std::string shapes_text(const std::vector<std::pair<std::string_view, Shape>>& operands) {
   std::string text;
   for (const auto& [name, shape] : operands) {
-    text += fmt::format("{}{}  {}", text.empty() ? "" : "   ", name, to_string(shape));
+    text += fmt::format("{}{}  {}", text.empty() ? "" : "   ", name, shape_text(shape));
   }
   return text + "\n";
 }
 
-void check_output(const std::string& path, std::string_view operation) {
-  if (path.empty() || std::filesystem::path(path).extension() == ".npy") return;
-  throw_argument_error(fmt::format("{}: the result can't be written to {}, but to a .npy file",
-                                   operation, printable_path(path)));
+ArrayFile::ArrayFile(const std::string& path, std::string_view operation) {
+  if (path.empty()) return;
+  if (std::filesystem::path(path).extension() != ".npy") {
+    throw_usage_error(fmt::format("{}: the result can't be written to {}, but to a .npy file",
+                                  operation, printable_path(path)));
+  }
+  file_.emplace(path);
 }
 
 template <class T>
-void write_array(const std::string& path, TensorView<const T> a) {
-  if (!path.empty()) save_npy(std::filesystem::path(path), a);
+void ArrayFile::write(TensorView<const T> a) {
+  if (file_) write_npy(*file_, a);
 }
 
-template void write_array(const std::string&, TensorView<const float>);
-template void write_array(const std::string&, TensorView<const double>);
+void ArrayFile::sync() {
+  if (file_) file_->sync();
+}
+
+void ArrayFile::commit() {
+  if (file_) file_->commit();
+}
+
+template void ArrayFile::write(TensorView<const float>);
+template void ArrayFile::write(TensorView<const double>);
 
 }  // namespace eckart::cli

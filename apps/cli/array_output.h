@@ -2,7 +2,9 @@
 #pragma once
 
 #include "eckart/core/tensor.h"
+#include "eckart/io/atomic_file.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +20,8 @@ Json array_json(TensorView<const double> a);
 Json array_json(TensorView<const float> a);
 /// A number, or null for NaN and infinity.
 Json number_json(double number);
+/// `2x3 (row, column)`, or the sizes alone where an axis has no name.
+std::string shape_text(const Shape& shape);
 /// The sizes as a list.
 Json sizes_json(const Shape& shape);
 
@@ -32,15 +36,33 @@ std::string number_text(double number);
 
 /// What the help says of `-o`.
 inline constexpr std::string_view output_help = "Write the result to this .npy file";
-/// Throws ArgumentError unless the path ends in .npy: to be called before the work is done.
-void check_output(const std::string& path, std::string_view operation);
-/// Writes a .npy file, whole or not at all; does nothing for an empty path. T is float or double.
-/// Throws FileError.
+
+/// A .npy file that a command gives back, opened before its work: a folder that is missing is known
+/// at once. Nothing stands at its path until `commit`. Of an empty path it does nothing.
+class ArrayFile {
+ public:
+  /// Throws UsageError unless the path ends in .npy, FileError when it can't be written.
+  ArrayFile(const std::string& path, std::string_view operation);
+
+  /// T is float or double. Throws FileError; `sync` and `commit` as those of AtomicFile.
+  template <class T>
+  void write(TensorView<const T> a);
+  template <class T>
+  void write(const Tensor<T>& a) {
+    write(a.view());
+  }
+  void sync();
+  void commit();
+
+ private:
+  std::optional<AtomicFile> file_;
+};
+
+/// Writes and commits.
 template <class T>
-void write_array(const std::string& path, TensorView<const T> a);
-template <class T>
-void write_array(const std::string& path, const Tensor<T>& a) {
-  write_array(path, a.view());
+void save_array(ArrayFile& file, const Tensor<T>& a) {
+  file.write(a);
+  file.commit();
 }
 
 }  // namespace eckart::cli

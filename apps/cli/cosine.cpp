@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "console.h"
 #include "json_output.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 
 namespace eckart::cli {
@@ -18,52 +19,54 @@ namespace {
 struct CosineCommand {
   std::string a;
   std::string b;
-  std::string zero = "error";
+  ZeroVector zero = ZeroVector::error;
   std::string output;
 };
 
-ZeroVector policy_of(const std::string& name) {
-  if (name == "zero") return ZeroVector::zero;
-  return name == "nan" ? ZeroVector::nan : ZeroVector::error;
+std::string fit_text(const std::string& how, const Shape& a, const Shape& b) {
+  return how + " it fits: " + to_string(a) + " and " + to_string(b) + " gives " +
+         std::to_string(a.size(0)) + "x" + std::to_string(b.size(0));
 }
 
-template <class T>
-void print_cosine(const CosineCommand& command, const ArrayInput& a, const ArrayInput& b,
-                  bool json) {
-  const DirectionOptions options{.zero_vector = policy_of(command.zero)};
-  const Tensor<T> left = load_array<T>(a);
-  const Tensor<T> right = load_array<T>(b);
-  const auto print_result = [&](const auto& result) {
-    write_array(command.output, result);
-    if (json) {
-      print_json({{"cosine", array_json(result)}});
-    } else {
-      print(shapes_text({{"a", a.shape}, {"b", b.shape}}));
-      print(array_text("cosine", result));
-    }
-  };
-  if (a.shape.rank() == 2) {
-    print_result(cosine_similarities(left, right, options));
-  } else {
-    print_result(Tensor<double>(Shape{}, cosine_similarity(left, right, options)));
+// Rows of a and b in one matrix each: a vector beside a matrix may be its only row.
+std::string arrangement(const Shape& a, const Shape& b) {
+  if (a.rank() == 1 && b.rank() == 2 && a.size(0) == b.size(1)) {
+    return fit_text("with a as one row", Shape{1, a.size(0)}, b);
   }
+  if (a.rank() == 2 && b.rank() == 1 && b.size(0) == a.size(1)) {
+    return fit_text("with b as one row", a, Shape{1, b.size(0)});
+  }
+  return {};
+}
+
+void check_ranks(const Shape& a, const Shape& b) {
+  if (a.rank() == b.rank() && (a.rank() == 1 || a.rank() == 2)) return;
+  throw_shape_error("cosine: a is " + to_string(a) + " and b is " + to_string(b) +
+                        ", but both must be vectors, or matrices with a vector in each row",
+                    arrangement(a, b));
 }
 
 int run_cosine(const CosineCommand& command, const CommonOptions& common) {
-  check_output(command.output, "cosine");
+  ArrayFile output(command.output, "cosine");
   const ArrayInput a = open_array(command.a, "cosine");
   const ArrayInput b = open_array(command.b, "cosine");
-  const bool are_vectors = a.shape.rank() == 1 && b.shape.rank() == 1;
-  const bool are_matrices = a.shape.rank() == 2 && b.shape.rank() == 2;
-  if (!are_vectors && !are_matrices) {
-    throw_shape_error("cosine: a is " + to_string(a.shape) + " and b is " + to_string(b.shape) +
-                      ", but both must be vectors, or matrices with a vector in each row");
-  }
-  if (a.is_double || b.is_double) {
-    print_cosine<double>(command, a, b, common.json);
-  } else {
-    print_cosine<float>(command, a, b, common.json);
-  }
+  check_ranks(a.shape, b.shape);
+  const DirectionOptions options{.zero_vector = command.zero};
+  const auto give = [&](const auto& cosines) {
+    save_array(output, cosines);
+    if (common.json) {
+      print_json({{"cosine", array_json(cosines)}});
+    } else {
+      print(shapes_text({{"a", a.shape}, {"b", b.shape}}));
+      print(array_text("cosine", cosines));
+    }
+  };
+  in_precision(a.is_double || b.is_double, [&]<class T>(T) {
+    const Tensor<T> left = load_array<T>(a);
+    const Tensor<T> right = load_array<T>(b);
+    if (left.rank() == 2) return give(cosine_similarities(left, right, options));
+    give(Tensor<double>(Shape{}, cosine_similarity(left, right, options)));
+  });
   return 0;
 }
 
@@ -80,10 +83,13 @@ void add_cosine(CommandLine& line) {
       [command, &line] { return run_cosine(*command, line.common); });
   app->add_option("a", command->a, "Left: " + std::string(array_help))->required()->type_name("A");
   app->add_option("b", command->b, "Right: the same")->required()->type_name("B");
-  app->add_option("--zero", command->zero,
-                  "What a zero vector, which has no direction, gives: error (default), zero or nan")
-      ->type_name("POLICY")
-      ->check(CLI::IsMember({"error", "zero", "nan"}).description(""));
+  add_choice<ZeroVector>(
+      *app,
+      {.name = "--zero",
+       .effect = "What a zero vector, which has no direction, gives: error (default), zero or nan",
+       .value = "error|zero|nan"},
+      {{"error", ZeroVector::error}, {"zero", ZeroVector::zero}, {"nan", ZeroVector::nan}},
+      command->zero);
   app->add_option("-o,--output", command->output, std::string(output_help))->type_name("PATH");
 }
 

@@ -1,7 +1,6 @@
 // eckart eigh: eigenvalues and vectors of a symmetric matrix.
 #include "eckart/linalg/eigh.h"
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include "commands.h"
 #include "console.h"
 #include "json_output.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 
 namespace eckart::cli {
@@ -47,8 +47,6 @@ int run_eigh(const EighCommand& command, const CommonOptions& common) {
 }  // namespace
 
 void add_eigh(CommandLine& line) {
-  static const std::map<std::string, Which> sides = {{"largest", Which::largest},
-                                                     {"smallest", Which::smallest}};
   auto command = std::make_shared<EighCommand>();
   CLI::App* const app = add_command(
       line,
@@ -59,10 +57,14 @@ void add_eigh(CommandLine& line) {
   app->add_option("a", command->a, "A symmetric matrix: " + std::string(array_help))
       ->required()
       ->type_name("A");
-  app->add_option("--k", command->k, "How many values (default: all)")->type_name("K");
-  app->add_option("--which", command->which, "Which K: largest (default) or smallest")
-      ->type_name("SIDE")
-      ->transform(CLI::CheckedTransformer(sides).description(""));
+  add_number(*app,
+             {.name = "--k", .effect = "How many values (default: all)", .value = "K", .least = 0},
+             command->k);
+  add_choice<Which>(*app,
+                    {.name = "--which",
+                     .effect = "Which K: largest (default) or smallest",
+                     .value = "largest|smallest"},
+                    {{"largest", Which::largest}, {"smallest", Which::smallest}}, command->which);
 }
 
 }  // namespace eckart::cli

@@ -3,9 +3,11 @@
 #include "eckart/linalg/low_rank.h"
 #include "eckart/linalg/matmul.h"
 
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "array_input.h"
 #include "array_output.h"
@@ -43,13 +45,43 @@ void print_text(const ArrayInput& input, const LowRank<T>& found) {
   print(array_text("singular values", found.s));
 }
 
+// The files of a result, which appear together or not at all.
+struct ResultFiles {
+  ArrayFile product, b, a;
+};
+
+// Two files of one name: which of the results would it hold?
+void check_different(const std::vector<std::string>& paths) {
+  std::set<std::filesystem::path> seen;
+  for (const std::string& path : paths) {
+    if (path.empty()) continue;
+    std::error_code ignored;
+    const std::filesystem::path absolute = std::filesystem::absolute(path, ignored);
+    if (seen.insert(std::filesystem::weakly_canonical(absolute, ignored)).second) continue;
+    throw_usage_error("two results can't be written to one file: " + printable_path(path));
+  }
+}
+
+ResultFiles open_files(const LowRankCommand& command) {
+  check_different({command.output, command.b_output, command.a_output});
+  return {ArrayFile(command.output, "lowrank"), ArrayFile(command.b_output, "lowrank"),
+          ArrayFile(command.a_output, "lowrank")};
+}
+
 template <class T>
-void run(const LowRankCommand& command, const ArrayInput& input, bool json) {
+void save(const LowRankCommand& command, const LowRankFactors<T>& pair, ResultFiles& files) {
+  if (!command.output.empty()) files.product.write(product_of(pair));
+  files.b.write(pair.b);
+  files.a.write(pair.a);
+  for (ArrayFile* const file : {&files.product, &files.b, &files.a}) file->sync();
+  for (ArrayFile* const file : {&files.product, &files.b, &files.a}) file->commit();
+}
+
+template <class T>
+void run(const LowRankCommand& command, const ArrayInput& input, ResultFiles& files, bool json) {
   const LowRank<T> found = low_rank(load_matrix<T>(input), command.options);
   const LowRankFactors<T> pair = factors(found);
-  if (!command.output.empty()) write_array(command.output, product_of(pair));
-  write_array(command.b_output, pair.b);
-  write_array(command.a_output, pair.a);
+  save(command, pair, files);
   if (!json) return print_text(input, found);
   print_json({{"rank", found.rank},
               {"relative_error", found.relative_error},
@@ -63,27 +95,15 @@ void run(const LowRankCommand& command, const ArrayInput& input, bool json) {
               {"converged", found.converged}});
 }
 
-CLI::Validator above_0_below_1() {
-  return CLI::Validator(
-      [](const std::string& text) {
-        double share = 0;
-        const bool is_one = CLI::detail::lexical_cast(text, share) && share > 0 && share < 1;
-        return is_one ? std::string() : "'" + text + "' must be a number above 0 and below 1";
-      },
-      "");
-}
-
 int run_lowrank(const LowRankCommand& command, const CommonOptions& common) {
-  std::set<std::string> paths;
-  for (const std::string* path : {&command.output, &command.b_output, &command.a_output}) {
-    check_output(*path, "lowrank");
-    if (!path->empty() && !paths.insert(*path).second) {
-      throw_usage_error("two results can't be written to one file: " + printable_path(*path));
-    }
+  const LowRankOptions& options = command.options;
+  if (options.rank == 0 && options.energy == 0 && options.relative_error == 0) {
+    throw_usage_error("nothing says how much to keep, but one of --rank, --energy and --error must",
+                      "--error 0.1 keeps the smallest rank whose error is 10% of the norm");
   }
+  ResultFiles files = open_files(command);
   const ArrayInput input = open_array(command.a, "lowrank");
-  input.is_double ? run<double>(command, input, common.json)
-                  : run<float>(command, input, common.json);
+  in_precision(input.is_double, [&]<class T>(T) { run<T>(command, input, files, common.json); });
   return 0;
 }
 
@@ -104,24 +124,30 @@ void add_lowrank(CommandLine& line) {
       ->type_name("A");
   CLI::Option* const rank = add_number(
       *app, {.name = "--rank", .effect = "Keep this rank", .value = "R"}, command->options.rank);
-  CLI::Option* const energy =
-      app->add_option("--energy", command->options.energy,
-                      "Keep the smallest rank with this share of the squared norm: 0.9")
-          ->type_name("SHARE")
-          ->check(above_0_below_1());
-  CLI::Option* const error =
-      app->add_option("--error", command->options.relative_error,
-                      "Keep the smallest rank whose error is at most this share of the norm: 0.1")
-          ->type_name("E")
-          ->check(above_0_below_1());
+  CLI::Option* const energy = add_decimal(
+      *app,
+      {.name = "--energy",
+       .effect = "Keep the smallest rank with this share of the squared norm: 0.9",
+       .value = "S"},
+      Decimals::above_0_below_1, [command](double share) { command->options.energy = share; });
+  CLI::Option* const error = add_decimal(
+      *app,
+      {.name = "--error",
+       .effect = "Keep the smallest rank whose error is at most this share of the norm: 0.1",
+       .value = "E"},
+      Decimals::above_0_below_1,
+      [command](double share) { command->options.relative_error = share; });
   rank->excludes(energy)->excludes(error);
   energy->excludes(error);
-  app->add_option("--tolerance", command->options.tolerance,
-                  "End when another step would lower the error by less than this share (default: "
-                  "0.0001)")
-      ->type_name("T");
-  app->add_option("--seed", command->options.seed, "Of the random start (default: 0)")
-      ->type_name("N");
+  add_decimal(
+      *app,
+      {.name = "--tolerance",
+       .effect = "End when another step would lower the error by less than this share (default: "
+                 "0.0001)",
+       .value = "T"},
+      Decimals::above_0_below_1,
+      [command](double tolerance) { command->options.tolerance = tolerance; });
+  add_seed(*app, "Of the random start (default: 0)", command->options.seed);
   app->add_flag("--exact", command->options.exact, "From the whole spectrum, whatever the sizes");
   app->add_option("-o,--output", command->output, "Write the product b a to this .npy file")
       ->type_name("PATH");

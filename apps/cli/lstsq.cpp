@@ -3,7 +3,6 @@
 
 #include "eckart/linalg/ridge.h"
 
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 #include "commands.h"
 #include "console.h"
 #include "json_output.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -22,7 +22,8 @@ namespace {
 struct LstsqCommand {
   std::string a;
   std::string b;
-  std::string ridge;
+  std::optional<double> ridge;  // its strength
+  bool ridge_loo = false;
   std::string output;
 };
 
@@ -37,29 +38,27 @@ struct Fit {
   Json more;
 };
 
-std::optional<double> parse_strength(const std::string& text) {
-  double strength = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), strength);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return strength;
-}
-
-// What is wrong with the value of --ridge, or nothing.
-std::string ridge_fault(const std::string& text) {
-  if (text == "loo" || parse_strength(text)) return {};
-  return text + " is neither a number nor loo, which chooses one by leaving out each row";
+void take_ridge(LstsqCommand& command, const std::string& text) {
+  command.ridge_loo = text == "loo";
+  if (command.ridge_loo) return;
+  const bool is_number = text.find_first_not_of("+-.0123456789eE") == std::string::npos;
+  if (!is_number) {
+    throw_usage_error("--ridge is '" + text + "', but must be a number or loo",
+                      "loo chooses a strength by leaving out each row in turn");
+  }
+  command.ridge = parse_decimal("--ridge", text, Decimals::from_0);
 }
 
 template <class T>
 Fit<T> fitted(const LstsqCommand& command, const Tensor<T>& a, const Tensor<T>& b) {
-  if (command.ridge.empty()) {
+  if (!command.ridge && !command.ridge_loo) {
     LeastSquares<T> fit = lstsq(a, b);
     const std::string method(to_string(fit.method));
     return {std::move(fit.x),     fit.residual_norm, fit.rank,
             fit.condition_number, "by " + method,    {{"method", method}}};
   }
-  if (command.ridge != "loo") {
-    Ridge<T> fit = ridge(a, b, *parse_strength(command.ridge));
+  if (command.ridge) {
+    Ridge<T> fit = ridge(a, b, *command.ridge);
     return {std::move(fit.x),
             fit.residual_norm,
             fit.rank,
@@ -82,9 +81,7 @@ Fit<T> fitted(const LstsqCommand& command, const Tensor<T>& a, const Tensor<T>& 
 }
 
 template <class T>
-void print_fit(const LstsqCommand& command, const ArrayInput& a, const ArrayInput& b, bool json) {
-  const Fit<T> fit = fitted(command, load_matrix<T>(a), load_array<T>(b));
-  write_array(command.output, fit.x);
+void print_fit(const Fit<T>& fit, const ArrayInput& a, const ArrayInput& b, bool json) {
   const double condition = static_cast<double>(fit.condition_number);
   const double residual = static_cast<double>(fit.residual_norm);
   if (json) {
@@ -103,14 +100,15 @@ void print_fit(const LstsqCommand& command, const ArrayInput& a, const ArrayInpu
 }
 
 int run_lstsq(const LstsqCommand& command, const CommonOptions& common) {
-  check_output(command.output, "lstsq");
+  ArrayFile output(command.output, "lstsq");
   const ArrayInput a = open_array(command.a, "lstsq");
   const ArrayInput b = open_array(command.b, "lstsq");
-  if (a.is_double || b.is_double) {
-    print_fit<double>(command, a, b, common.json);
-  } else {
-    print_fit<float>(command, a, b, common.json);
-  }
+  in_precision(a.is_double || b.is_double, [&]<class T>(T) {
+    const Fit<T> fit =
+        fitted(command, a.is_table ? load_matrix<T>(a) : load_array<T>(a), load_array<T>(b));
+    save_array(output, fit.x);
+    print_fit(fit, a, b, common.json);
+  });
   return 0;
 }
 
@@ -131,11 +129,12 @@ void add_lstsq(CommandLine& line) {
   app->add_option("b", command->b, "A vector, or a matrix with a right-hand side in each column")
       ->required()
       ->type_name("B");
-  app->add_option("--ridge", command->ridge,
-                  "Add this times ||x||^2 to what is made small, or choose it (loo) by leaving out "
-                  "each row in turn")
-      ->type_name("S|loo")
-      ->check(CLI::Validator(ridge_fault, ""));
+  add_text(*app,
+           {.name = "--ridge",
+            .effect = "Add this times ||x||^2 to what is made small, or choose it (loo) by leaving "
+                      "out each row in turn",
+            .value = "S|loo"},
+           [command](const std::string& text) { take_ridge(*command, text); });
   app->add_option("-o,--output", command->output, "Write x to this .npy file")->type_name("PATH");
 }
 

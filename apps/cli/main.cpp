@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "hints.h"
 #include "usage.h"
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
@@ -130,6 +131,8 @@ CLI::App* add_plain_command(CommandLine& line, const CommandText& text, std::fun
 
 int main(int argc, char** argv) {
   std::signal(SIGBUS, eckart::cli::on_bus_error);
+  // A file that would pass the limit (ulimit -f) then fails to be written, as on a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   eckart::cli::keep_standard_streams();
   try {
     return eckart::cli::run(argc, argv);
@@ -140,8 +143,12 @@ int main(int argc, char** argv) {
     eckart::cli::report("out of memory", "");
   } catch (const std::exception& error) {
     const auto* const text = dynamic_cast<const eckart::ErrorText*>(&error);
-    eckart::cli::report(text != nullptr ? text->message() : error.what(),
-                        text != nullptr ? text->hint() : "");
+    if (text == nullptr) {
+      eckart::cli::report(error.what(), "");
+    } else {
+      eckart::cli::report(eckart::cli::command_message(text->message()),
+                          eckart::cli::command_hint(text->hint()));
+    }
   }
   return eckart::cli::status_error;
 }

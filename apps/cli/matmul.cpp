@@ -22,24 +22,19 @@ struct MatmulCommand {
 };
 
 int run_matmul(const MatmulCommand& command, const CommonOptions& common) {
-  check_output(command.output, "matmul");
+  ArrayFile output(command.output, "matmul");
   const ArrayInput a = open_array(command.a, "matmul");
   const ArrayInput b = open_array(command.b, "matmul");
-  const auto multiply = [&]<class T>(T) {
+  in_precision(a.is_double || b.is_double, [&]<class T>(T) {
     const Tensor<T> product = matmul(load_array<T>(a), load_array<T>(b));
-    write_array(command.output, product);
+    save_array(output, product);
     if (common.json) {
       print_json({{"values", array_json(product)}, {"shape", sizes_json(product.shape())}});
     } else {
       print(shapes_text({{"a", a.shape}, {"b", b.shape}}));
       print(array_text("a b", product));
     }
-  };
-  if (a.is_double || b.is_double) {
-    multiply(double{});
-  } else {
-    multiply(float{});
-  }
+  });
   return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "console.h"
 #include "json_output.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 
 namespace eckart::cli {
@@ -19,7 +20,7 @@ namespace {
 
 struct NormCommand {
   std::string a;
-  std::string ord;
+  std::optional<Norm> kind;
   std::string axis;
   std::string output;
 };
@@ -39,36 +40,28 @@ std::string label_of(const Shape& shape, const std::optional<Norm>& kind) {
 }
 
 template <class T>
-void print_norm(const NormCommand& command, const ArrayInput& input,
-                const std::optional<Norm>& kind, bool json) {
-  const Tensor<T> a = load_array<T>(input);
-  Tensor<double> result;
-  if (command.axis.empty()) {
-    result = Tensor<double>(Shape{}, norm(a, kind));
-  } else {
-    const Tensor<T> norms = vector_norms(a, parse_axis(command.axis), kind.value_or(Norm::two));
-    result = Tensor<double>::uninitialized(norms.shape());
-    for_each_element([](double& to, const T& from) { to = static_cast<double>(from); },
-                     result.view(), norms.view());
-  }
-  write_array(command.output, result);
-  if (json) {
-    print_json({{"norm", array_json(result)}});
-    return;
-  }
-  print(shapes_text({{"a", input.shape}}));
-  const Shape vector{1};
-  print(array_text(label_of(command.axis.empty() ? input.shape : vector, kind), result));
+Tensor<double> norms_of(const NormCommand& command, const Tensor<T>& a) {
+  if (command.axis.empty()) return Tensor<double>(Shape{}, norm(a, command.kind));
+  const Tensor<T> norms =
+      vector_norms(a, parse_axis(command.axis), command.kind.value_or(Norm::two));
+  Tensor<double> result = Tensor<double>::uninitialized(norms.shape());
+  for_each_element([](double& to, const T& from) { to = static_cast<double>(from); }, result.view(),
+                   norms.view());
+  return result;
 }
 
 int run_norm(const NormCommand& command, const CommonOptions& common) {
-  check_output(command.output, "norm");
-  const std::optional<Norm> kind = command.ord.empty() ? std::nullopt : parse_norm(command.ord);
+  ArrayFile output(command.output, "norm");
   const ArrayInput input = open_array(command.a, "norm");
-  if (input.is_double) {
-    print_norm<double>(command, input, kind, common.json);
+  const Tensor<double> result = input.is_double ? norms_of(command, load_array<double>(input))
+                                                : norms_of(command, load_array<float>(input));
+  save_array(output, result);
+  if (common.json) {
+    print_json({{"norm", array_json(result)}});
   } else {
-    print_norm<float>(command, input, kind, common.json);
+    print(shapes_text({{"a", input.shape}}));
+    const Shape measured = command.axis.empty() ? input.shape : Shape{1};
+    print(array_text(label_of(measured, command.kind), result));
   }
   return 0;
 }
@@ -85,11 +78,12 @@ void add_norm(CommandLine& line) {
                                 "eckart norm embeddings.npy --axis 1 -o lengths.npy"}},
                   [command, &line] { return run_norm(*command, line.common); });
   app->add_option("a", command->a, std::string(array_help))->required()->type_name("A");
-  app->add_option("--ord", command->ord,
-                  "1, 2 or inf; of a matrix also fro, nuc, spectral (default: 2 of a vector, fro "
-                  "of anything else)")
-      ->type_name("ORD")
-      ->check(CLI::IsMember({"1", "2", "inf", "fro", "nuc", "spectral"}).description(""));
+  add_choice(*app,
+             {.name = "--ord",
+              .effect = "1, 2 or inf; of a matrix also fro, nuc, spectral (default: 2 of a vector, "
+                        "fro of anything else)",
+              .value = "1|2|inf|fro|nuc|spectral"},
+             [command](const std::string& word) { command->kind = parse_norm(word); });
   app->add_option("--axis", command->axis,
                   "One norm for each vector along this axis, by number or name")
       ->type_name("AXIS");

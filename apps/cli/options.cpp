@@ -5,9 +5,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "console.h"
 #include "usage.h"
@@ -73,6 +75,43 @@ Index parse_number(const OptionDefinition& option, const std::string& text) {
   return number;
 }
 
+struct Interval {
+  bool (*holds)(double);
+  std::string_view words;
+};
+
+Interval interval_of(Decimals range) {
+  switch (range) {
+    case Decimals::above_0_below_1:
+      return {[](double x) { return x > 0 && x < 1; }, "above 0 and below 1"};
+    case Decimals::above_0_to_1:
+      return {[](double x) { return x > 0 && x <= 1; }, "above 0 and at most 1"};
+    case Decimals::from_0:
+      break;
+  }
+  return {[](double x) { return x >= 0; }, "at least 0"};
+}
+
+std::vector<std::string> split_choices(const std::string& value) {
+  std::vector<std::string> choices;
+  for (std::size_t begin = 0; begin <= value.size();) {
+    const std::size_t end = std::min(value.find('|', begin), value.size());
+    choices.push_back(value.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return choices;
+}
+
+void check_choice(const OptionDefinition& option, const std::string& text) {
+  const std::vector<std::string> choices = split_choices(option.value);
+  if (std::find(choices.begin(), choices.end(), text) != choices.end()) return;
+  std::string listed;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    listed += (i == 0 ? "" : i + 1 < choices.size() ? ", " : " or ") + choices[i];
+  }
+  throw_usage_error(option.name + " is '" + text + "', but must be " + listed);
+}
+
 Dtype parse_dtype_name(const OptionDefinition& option, const std::string& text) {
   const std::string name = upper(text);
   if (const auto dtype = parse_dtype(name)) return *dtype;
@@ -135,6 +174,50 @@ CLI::Option* add_number(CLI::App& command, const OptionDefinition& definition, I
   });
 }
 
+CLI::Option* add_number(CLI::App& command, const OptionDefinition& definition,
+                        std::optional<Index>& number) {
+  return add_text(command, definition, [definition, &number](const std::string& text) {
+    number = parse_number(definition, text);
+  });
+}
+
+CLI::Option* add_seed(CLI::App& command, const std::string& effect, std::uint64_t& seed) {
+  const OptionDefinition definition{
+      .name = "--seed", .effect = effect, .least = 0, .most = std::numeric_limits<Index>::max()};
+  return add_text(command, definition, [definition, &seed](const std::string& text) {
+    seed = static_cast<std::uint64_t>(parse_number(definition, text));
+  });
+}
+
+double parse_decimal(const std::string& option, const std::string& text, Decimals range) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const bool is_number = error == std::errc{} && stop == end && std::isfinite(number);
+  const Interval interval = interval_of(range);
+  if (!is_number || !interval.holds(number)) {
+    throw_usage_error(option + " is '" + text + "', but must be a number " +
+                      std::string(interval.words));
+  }
+  return number;
+}
+
+CLI::Option* add_decimal(CLI::App& command, const OptionDefinition& definition, Decimals range,
+                         const std::function<void(double)>& take) {
+  return add_text(command, definition,
+                  [name = definition.name, range, take](const std::string& text) {
+                    take(parse_decimal(name, text, range));
+                  });
+}
+
+CLI::Option* add_choice(CLI::App& command, const OptionDefinition& definition,
+                        const std::function<void(const std::string&)>& take) {
+  return add_text(command, definition, [definition, take](const std::string& text) {
+    check_choice(definition, text);
+    take(text);
+  });
+}
+
 CLI::Option* add_dtype(CLI::App& command, const OptionDefinition& definition,
                        std::optional<Dtype>& dtype) {
   return add_text(command, definition, [definition, &dtype](const std::string& text) {
@@ -161,14 +244,7 @@ CLI::Option* add_size_or_number(CLI::App& command, const OptionDefinition& defin
 std::vector<std::string> choices_of(const CLI::Option& option) {
   const std::string value = option.get_type_name();
   if (value == "DTYPE") return {"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I8", "F4"};
-  if (value.find('|') == std::string::npos) return {};
-  std::vector<std::string> choices;
-  for (std::size_t begin = 0; begin <= value.size();) {
-    const std::size_t end = std::min(value.find('|', begin), value.size());
-    choices.push_back(value.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return choices;
+  return value.find('|') == std::string::npos ? std::vector<std::string>{} : split_choices(value);
 }
 
 }  // namespace eckart::cli

@@ -7,12 +7,13 @@
 #include "eckart/io/mapped_file.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,28 +40,8 @@ struct FitCommand {
   std::string x;
   PcaOptions options;
   bool scale = false;
-  std::string solver = "automatic";
-  Index seed = 0;
   std::string output;
 };
-
-PcaSolver parse_solver(const std::string& name) {
-  for (const PcaSolver solver : {PcaSolver::covariance, PcaSolver::svd, PcaSolver::randomized}) {
-    if (name == to_string(solver)) return solver;
-  }
-  return PcaSolver::automatic;
-}
-
-double parse_share(const std::string& text) {
-  double share = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, share);
-  if (error != std::errc{} || stop != end || !(share > 0 && share <= 1)) {
-    throw_usage_error("--share is '" + text + "', but takes a number above 0 and at most 1",
-                      "0.9 keeps as many components as hold 90% of the variance");
-  }
-  return share;
-}
 
 template <class T>
 Json fit_json(const Pca<T>& model) {
@@ -85,8 +66,8 @@ std::string fit_text(const Pca<T>& model, const ArrayInput& input, const std::st
   using Align = Table::Align;
   const Index k = model.components.size(0);
   std::string text = fmt::format(
-      "x  {}\ncomponents  {}   {} solver{}{}\n\n", to_string(input.shape),
-      to_string(model.components.shape()), to_string(model.solver),
+      "x  {}\ncomponents  {}   {} solver{}{}\n\n", shape_text(input.shape),
+      shape_text(model.components.shape()), to_string(model.solver),
       model.scale.count() > 0 ? ", columns scaled" : "", model.whiten ? ", scores whitened" : "");
   Table table({{"component", Align::right},
                {"variance", Align::right},
@@ -116,33 +97,50 @@ Tensor<T> leading_scores(const Pca<T>& model, const Tensor<T>& x) {
   return Tensor<T>(transform(model, x).view().slice(1, {0, n, 1}));
 }
 
+// Variances are squares: those of the smallest doubles are 0, or have few digits.
 template <class T>
-void fit_as(const FitCommand& command, const ArrayInput& input, bool json) {
-  const Tensor<T> x = load_matrix<T>(input);
-  const Pca<T> model = pca(x, command.options);
-  if (!command.output.empty()) save_pca(command.output, model, leading_scores(model, x));
-  if (json) {
-    print_json(fit_json(model));
-  } else {
-    print(fit_text(model, input, command.output));
+void check_squares(std::string_view operation, const Tensor<T>& x) {
+  constexpr double least = 1e-146;  // the root of the least double with all digits, over 2^-53
+  double largest = 0;
+  for (Index i = 0; i < x.count(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(x.data()[i])));
   }
+  if (largest == 0 || largest >= least) return;
+  throw_argument_error(
+      fmt::format(
+          "{}: the largest element of x is {:.4g}, whose square is below the range of double",
+          operation, largest),
+      "divide x by its largest element");
+}
+
+template <class T>
+Pca<T> fitted(const FitCommand& command, const Tensor<T>& x, std::optional<NpzWriter>& writer) {
+  check_squares("pca fit", x);
+  Pca<T> model = pca(x, command.options);
+  if (writer) save_pca(*writer, model, leading_scores(model, x));
+  return model;
 }
 
 int fit(FitCommand command, const CommonOptions& common) {
-  check_model_output(command.output, "pca fit");
   if (command.options.k > 0 && command.options.share > 0) {
     throw_usage_error("-k and --share are both given, but each alone says how many components",
                       "leave one of them out");
   }
-  if (command.scale) command.options.scale = PcaScale::standard;
-  command.options.solver = parse_solver(command.solver);
-  command.options.seed = static_cast<std::uint64_t>(command.seed);
-  const ArrayInput input = open_array(command.x, "pca fit");
-  if (input.is_double) {
-    fit_as<double>(command, input, common.json);
-  } else {
-    fit_as<float>(command, input, common.json);
+  if (command.options.solver == PcaSolver::randomized && command.options.k == 0) {
+    throw_usage_error("--solver randomized is given without -k, which it needs",
+                      "give -k, or choose another --solver");
   }
+  if (command.scale) command.options.scale = PcaScale::standard;
+  std::optional<NpzWriter> writer = open_model_output(command.output, "pca fit");
+  const ArrayInput input = open_array(command.x, "pca fit");
+  in_precision(input.is_double, [&]<class T>(T) {
+    const Pca<T> model = fitted(command, load_matrix<T>(input), writer);
+    if (common.json) {
+      print_json(fit_json(model));
+    } else {
+      print(fit_text(model, input, command.output));
+    }
+  });
   return 0;
 }
 
@@ -154,28 +152,27 @@ struct TransformCommand {
 };
 
 template <class T>
-void transform_as(const TransformCommand& command, const ArrayInput& input, bool json) {
+Tensor<T> transformed(const TransformCommand& command, const ArrayInput& input) {
   const Pca<T> model = load_pca<T>(command.model);
   const Tensor<T> x = load_matrix<T>(input);
-  const Tensor<T> result = command.inverse ? inverse_transform(model, x) : transform(model, x);
-  write_array(command.output, result);
-  const std::string label = command.inverse ? "x" : "scores";
-  if (json) {
-    print_json({{label, array_json(result.view())}, {"shape", sizes_json(result.shape())}});
-    return;
-  }
-  print(fmt::format("{}  {}\n", command.inverse ? "z" : "x", to_string(input.shape)));
-  print(array_text(label, result.view()));
+  return command.inverse ? inverse_transform(model, x) : transform(model, x);
 }
 
 int transform_rows(const TransformCommand& command, const CommonOptions& common) {
-  check_output(command.output, "pca transform");
+  check_model_path(command.model);
+  ArrayFile output(command.output, "pca transform");
   const ArrayInput input = open_array(command.x, "pca transform");
-  if (input.is_double) {
-    transform_as<double>(command, input, common.json);
-  } else {
-    transform_as<float>(command, input, common.json);
-  }
+  const std::string label = command.inverse ? "x" : "scores";
+  in_precision(input.is_double, [&]<class T>(T) {
+    const Tensor<T> result = transformed<T>(command, input);
+    save_array(output, result);
+    if (common.json) {
+      print_json({{label, array_json(result)}, {"shape", sizes_json(result.shape())}});
+      return;
+    }
+    print(fmt::format("{}  {}\n", command.inverse ? "z" : "x", shape_text(input.shape)));
+    print(array_text(label, result));
+  });
   return 0;
 }
 
@@ -202,6 +199,7 @@ PlotPoints points_of(const PlotCommand& command) {
             load_pca<double>(command.source).explained_variance_ratio};
   }
   const Tensor<double> x = load_matrix<double>(open_array(command.source, "pca plot"));
+  check_squares("pca plot", x);
   const Index limit = std::min(x.size(0), x.size(1));
   const Pca<double> model = pca(x, {.k = std::min(plotted, limit),
                                     .scale = command.scale ? PcaScale::standard : PcaScale::none});
@@ -223,9 +221,10 @@ std::vector<std::string> lines_of(const std::string& path) {
 
 int plot(const PlotCommand& command, const CommonOptions& common) {
   if (std::filesystem::path(command.output).extension() != ".svg") {
-    throw_argument_error("pca plot: the plot can't be written to " +
-                         printable_path(command.output) + ", but to an .svg file");
+    throw_usage_error("pca plot: the plot can't be written to " + printable_path(command.output) +
+                      ", but to an .svg file");
   }
+  AtomicFile file(command.output);
   const PlotPoints points = points_of(command);
   const Index n = points.scores.size(0);
   if (points.scores.rank() != 2 || points.scores.size(1) < plotted) {
@@ -247,7 +246,7 @@ int plot(const PlotCommand& command, const CommonOptions& common) {
                   printable(std::filesystem::path(command.source).filename().string(), 60);
   scatter.x_title = title(0);
   scatter.y_title = title(1);
-  save_text(command.output, scatter_svg(points.scores, scatter));
+  save_text(file, scatter_svg(points.scores, scatter));
   if (common.json) {
     print_json(
         {{"output", command.output},
@@ -273,20 +272,24 @@ void add_fit(CommandLine& line, CLI::App* group) {
   app->add_option("x", command->x, std::string(array_help))->required()->type_name("X");
   add_number(*app, {.name = "-k", .effect = "Number of components (default: all)"},
              command->options.k);
-  add_text(*app,
-           {.name = "--share",
-            .effect = "As many components as hold this share of the variance, such as 0.9",
-            .value = "S"},
-           [command](const std::string& text) { command->options.share = parse_share(text); });
+  add_decimal(*app,
+              {.name = "--share",
+               .effect = "As many components as hold this share of the variance, such as 0.9",
+               .value = "S"},
+              Decimals::above_0_to_1, [command](double share) { command->options.share = share; });
   app->add_flag("--scale", command->scale,
                 "Divide columns by their standard deviations first: where units differ");
   app->add_flag("--whiten", command->options.whiten, "Give every score the variance 1");
-  app->add_option("--solver", command->solver, "How to find them (default: by the shape)")
-      ->type_name("automatic|covariance|svd|randomized")
-      ->check(CLI::IsMember({"automatic", "covariance", "svd", "randomized"}).description(""));
-  add_number(*app,
-             {.name = "--seed", .effect = "Of the randomized solver (default: 0)", .least = 0},
-             command->seed);
+  add_choice<PcaSolver>(*app,
+                        {.name = "--solver",
+                         .effect = "How to find them (default: by the shape)",
+                         .value = "automatic|covariance|svd|randomized"},
+                        {{"automatic", PcaSolver::automatic},
+                         {"covariance", PcaSolver::covariance},
+                         {"svd", PcaSolver::svd},
+                         {"randomized", PcaSolver::randomized}},
+                        command->options.solver);
+  add_seed(*app, "Of the randomized solver (default: 0)", command->options.seed);
   app->add_option("-o,--output", command->output, "Write the model to this .npz file")
       ->type_name("PATH");
 }

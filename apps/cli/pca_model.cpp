@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "usage.h"
 #include <fmt/format.h>
 
 namespace eckart::cli {
@@ -22,11 +23,14 @@ bool has_array(const NpzFile& file, std::string_view name) {
                      [&](const NpzMember& member) { return member.name == name; });
 }
 
-[[noreturn]] void refuse(const NpzFile& file, const std::string& why) {
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
   throw_argument_error(fmt::format("pca: {} is no model of principal components: {}",
-                                   printable_path(file.path()), why),
+                                   printable_path(path.string()), why),
                        "`eckart pca fit X.npy -o model.npz` writes one");
 }
+
+[[noreturn]] void refuse(const NpzFile& file, const std::string& why) { refuse(file.path(), why); }
+
 
 // An array of exactly these sizes.
 template <class T>
@@ -51,16 +55,18 @@ Index load_count(const NpzFile& file, std::string_view name, Index most) {
 
 }  // namespace
 
-void check_model_output(const std::string& path, std::string_view operation) {
-  if (path.empty() || std::filesystem::path(path).extension() == ".npz") return;
-  throw_argument_error(fmt::format("{}: a model can't be written to {}, but to an .npz file",
-                                   operation, printable_path(path)));
+std::optional<NpzWriter> open_model_output(const std::string& path, std::string_view operation) {
+  if (path.empty()) return std::nullopt;
+  if (std::filesystem::path(path).extension() != ".npz") {
+    throw_usage_error(fmt::format("{}: a model can't be written to {}, but to an .npz file",
+                                  operation, printable_path(path)));
+  }
+  return std::make_optional<NpzWriter>(path);
 }
 
 template <class T>
-void save_pca(const std::string& path, const Pca<T>& model, const Tensor<T>& scores) {
+void save_pca(NpzWriter& writer, const Pca<T>& model, const Tensor<T>& scores) {
   const auto number = [](Index value) { return Tensor<std::int64_t>(Shape{}, value); };
-  NpzWriter writer(path);
   writer.add("mean", model.mean);
   if (model.scale.count() > 0) writer.add("scale", model.scale);
   writer.add("components", model.components);
@@ -79,6 +85,10 @@ bool is_pca_model(const std::string& argument) {
   const std::filesystem::path path(argument);
   if (path.extension() != ".npz" || !std::filesystem::is_regular_file(path, ignored)) return false;
   return has_array(open_npz(path), "components");
+}
+
+void check_model_path(const std::string& path) {
+  if (std::filesystem::path(path).extension() != ".npz") refuse(path, "a model is an .npz file");
 }
 
 template <class T>
@@ -111,8 +121,8 @@ Tensor<double> load_pca_scores(const std::string& path) {
   return file.load<double>("scores");
 }
 
-template void save_pca(const std::string&, const Pca<float>&, const Tensor<float>&);
-template void save_pca(const std::string&, const Pca<double>&, const Tensor<double>&);
+template void save_pca(NpzWriter&, const Pca<float>&, const Tensor<float>&);
+template void save_pca(NpzWriter&, const Pca<double>&, const Tensor<double>&);
 template Pca<float> load_pca(const std::string&);
 template Pca<double> load_pca(const std::string&);
 

@@ -21,35 +21,30 @@ struct ProjectCommand {
 };
 
 template <class T>
-void print_projection(const ProjectCommand& command, const ArrayInput& a, const ArrayInput& onto,
-                      bool json) {
-  const Projection<T> found = project(load_vector<T>(a), load_array<T>(onto));
-  write_array(command.output, found.projection);
-  if (json) {
-    Json result = {{"projection", array_json(found.projection)},
-                   {"residual", array_json(found.residual)},
-                   {"coefficients", array_json(found.coefficients)}};
-    if (found.coefficient_on_unit) {
-      result["coefficient_on_unit"] = number_json(static_cast<double>(*found.coefficient_on_unit));
-    }
-    print_json(result);
-    return;
+Json projection_json(const Projection<T>& found) {
+  Json result = {{"projection", array_json(found.projection)},
+                 {"residual", array_json(found.residual)},
+                 {"coefficients", array_json(found.coefficients)}};
+  if (found.coefficient_on_unit) {
+    result["coefficient_on_unit"] = number_json(static_cast<double>(*found.coefficient_on_unit));
   }
-  print(shapes_text({{"a", a.shape}, {"onto", onto.shape}}));
-  print(array_text("projection", found.projection));
-  print(array_text("residual", found.residual));
-  print(array_text("coefficients", found.coefficients));
+  return result;
 }
 
 int run_project(const ProjectCommand& command, const CommonOptions& common) {
-  check_output(command.output, "project");
+  ArrayFile output(command.output, "project");
   const ArrayInput a = open_array(command.a, "project");
   const ArrayInput onto = open_array(command.onto, "project");
-  if (a.is_double || onto.is_double) {
-    print_projection<double>(command, a, onto, common.json);
-  } else {
-    print_projection<float>(command, a, onto, common.json);
-  }
+  in_precision(a.is_double || onto.is_double, [&]<class T>(T) {
+    const Projection<T> found =
+        project(a.is_table ? load_vector<T>(a) : load_array<T>(a), load_array<T>(onto));
+    save_array(output, found.projection);
+    if (common.json) return print_json(projection_json(found));
+    print(shapes_text({{"a", a.shape}, {"onto", onto.shape}}));
+    print(array_text("projection", found.projection));
+    print(array_text("residual", found.residual));
+    print(array_text("coefficients", found.coefficients));
+  });
   return 0;
 }
 

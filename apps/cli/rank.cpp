@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "console.h"
 #include "json_output.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -48,9 +49,12 @@ void add_rank(CommandLine& line) {
   app->add_option("a", command->a, "A matrix: " + std::string(array_help))
       ->required()
       ->type_name("A");
-  app->add_option("--tolerance", command->tolerance,
-                  "Singular values up to it count as 0 (default: max(m, n) eps times the largest)")
-      ->type_name("X");
+  add_decimal(*app,
+              {.name = "--tolerance",
+               .effect = "Singular values up to it count as 0 (default: max(m, n) eps times the "
+                         "largest)",
+               .value = "X"},
+              Decimals::from_0, [command](double tolerance) { command->tolerance = tolerance; });
 }
 
 }  // namespace eckart::cli

@@ -1,7 +1,6 @@
 // eckart solve: the x for which a x = b.
 #include "eckart/linalg/solve.h"
 
-#include <map>
 #include <memory>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "commands.h"
 #include "console.h"
 #include "json_output.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 
 namespace eckart::cli {
@@ -22,39 +22,27 @@ struct SolveCommand {
   std::string output;
 };
 
-template <class T>
-void print_solution(const SolveCommand& command, const ArrayInput& a, const ArrayInput& b,
-                    bool json) {
-  const Tensor<T> x = solve(load_matrix<T>(a), load_array<T>(b), {.kind = command.kind});
-  write_array(command.output, x);
-  if (json) {
-    print_json({{"x", array_json(x)}});
-  } else {
-    print(shapes_text({{"a", a.shape}, {"b", b.shape}}));
-    print(array_text("x", x));
-  }
-}
-
 int run_solve(const SolveCommand& command, const CommonOptions& common) {
-  check_output(command.output, "solve");
+  ArrayFile output(command.output, "solve");
   const ArrayInput a = open_array(command.a, "solve");
   const ArrayInput b = open_array(command.b, "solve");
-  if (a.is_double || b.is_double) {
-    print_solution<double>(command, a, b, common.json);
-  } else {
-    print_solution<float>(command, a, b, common.json);
-  }
+  in_precision(a.is_double || b.is_double, [&]<class T>(T) {
+    const Tensor<T> x = solve(a.is_table ? load_matrix<T>(a) : load_array<T>(a), load_array<T>(b),
+                              {.kind = command.kind});
+    save_array(output, x);
+    if (common.json) {
+      print_json({{"x", array_json(x)}});
+    } else {
+      print(shapes_text({{"a", a.shape}, {"b", b.shape}}));
+      print(array_text("x", x));
+    }
+  });
   return 0;
 }
 
 }  // namespace
 
 void add_solve(CommandLine& line) {
-  static const std::map<std::string, MatrixKind> kinds = {
-      {"general", MatrixKind::general},
-      {"positive-definite", MatrixKind::positive_definite},
-      {"lower", MatrixKind::lower_triangular},
-      {"upper", MatrixKind::upper_triangular}};
   auto command = std::make_shared<SolveCommand>();
   CLI::App* const app = add_command(
       line,
@@ -69,11 +57,17 @@ void add_solve(CommandLine& line) {
   app->add_option("b", command->b, "A vector, or a matrix with a right-hand side in each column")
       ->required()
       ->type_name("B");
-  app->add_option("--kind", command->kind,
-                  "What is known of A: general (default), positive-definite, lower or upper (a "
-                  "triangle, whose other half is not used)")
-      ->type_name("KIND")
-      ->transform(CLI::CheckedTransformer(kinds).description(""));
+  add_choice<MatrixKind>(
+      *app,
+      {.name = "--kind",
+       .effect = "What is known of A: general (default), positive-definite, lower or upper (a "
+                 "triangle, whose other half is not used)",
+       .value = "general|positive-definite|lower|upper"},
+      {{"general", MatrixKind::general},
+       {"positive-definite", MatrixKind::positive_definite},
+       {"lower", MatrixKind::lower_triangular},
+       {"upper", MatrixKind::upper_triangular}},
+      command->kind);
   app->add_option("-o,--output", command->output, std::string(output_help))->type_name("PATH");
 }
 

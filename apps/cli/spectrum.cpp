@@ -16,6 +16,7 @@
 #include "spectrum_data.h"
 #include "spectrum_html.h"
 #include "spectrum_report.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -65,12 +66,12 @@ std::string head_of(const ModelInput& input, const CheckpointSpectrum& found) {
 }
 
 int spectrum_command(const SpectrumCommand& command, const CommonOptions& common) {
+  std::optional<AtomicFile> page;
+  if (!command.html.empty()) page.emplace(command.html);
   const ModelInput input = open_model_with_checkpoint(command.path);
   const CheckpointSpectrum found =
       spectra_of(input, command, common.quiet || common.json || command.csv);
-  if (!command.html.empty()) {
-    save_text(command.html, spectrum_html(input.name, head_of(input, found), found));
-  }
+  if (page) save_text(*page, spectrum_html(input.name, head_of(input, found), found));
   if (common.json) {
     print_json(spectrum_json(input.name, found));
   } else if (command.csv) {
@@ -106,22 +107,23 @@ void add_spectrum(CommandLine& line) {
       ->add_option("--tensor", options->pattern,
                    "Only matrices of names like this; * stands for any letters (default: *)")
       ->type_name("PATTERN");
-  command
-      ->add_option("--top", options->top,
-                   "List so many of the largest singular values, and draw each spectrum (10)")
-      ->type_name("K")
-      ->check(CLI::NonNegativeNumber.description(""));
+  add_number(*command,
+             {.name = "--top",
+              .effect = "List so many of the largest singular values, and draw each spectrum (10)",
+              .value = "K",
+              .least = 0},
+             options->top);
   command->add_flag("--exact", options->exact,
                     "Compute all singular values of large matrices too, instead of estimates");
-  command
-      ->add_option("--bootstrap", options->bootstrap,
-                   "Samples for the p-value of each power law (default: none)")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber.description(""));
-  command->add_option("--seed", options->seed, "Of the random vectors and samples (default: 0)")
-      ->type_name("N");
+  add_number(*command,
+             {.name = "--bootstrap",
+              .effect = "Samples for the p-value of each power law (default: none)",
+              .least = 0},
+             options->bootstrap);
+  add_seed(*command, "Of the random vectors and samples (default: 0)", options->seed);
   CLI::Option* const csv =
-      command->add_flag("--csv", options->csv, "Print a table of comma-separated values");
+      command->add_flag("--csv", options->csv, "Print a table of comma-separated values")
+          ->excludes(command->get_option("--json"));
   command->add_option("--html", options->html, "Write a report with drawn spectra to this file")
       ->type_name("FILE")
       ->excludes(csv);

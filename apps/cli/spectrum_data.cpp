@@ -1,9 +1,11 @@
 #include "spectrum_data.h"
 
 #include <array>
+#include <cmath>
 #include <optional>
 #include <vector>
 
+#include "array_output.h"
 #include <fmt/format.h>
 
 namespace eckart::cli {
@@ -52,7 +54,8 @@ Json power_law_json(const Spectrum& s) {
   const PowerLaw& law = *s.power_law;
   return {{"alpha", law.alpha},
           {"standard_error", law.standard_error},
-          {"xmin", law.xmin},
+          {"xmin", number_json(law.xmin)},
+          {"sigma_min", law.sigma_min},
           {"ks_distance", law.ks_distance},
           {"n_tail", law.n_tail},
           {"n_values", law.n_values},
@@ -83,7 +86,7 @@ Json density_json(const Spectrum& s) {
 }
 
 void add_figures(const Spectrum& s, Json& json) {
-  json["frobenius_norm"] = s.frobenius_norm;
+  json["frobenius_norm"] = number_json(s.frobenius_norm);
   json["spectral_norm"] = value_or_null(s.spectral_norm);
   json["stable_rank"] = value_or_null(s.stable_rank);
   json["effective_rank"] = value_or_null(s.effective_rank);
@@ -145,12 +148,13 @@ std::string csv_number(const std::optional<Estimate>& estimate, bool error) {
 
 std::string csv_line(const MatrixSpectrum& one) {
   const Spectrum& s = one.spectrum;
-  std::vector<std::string> cells = {csv_text(one.matrix.name),
-                                    std::to_string(one.matrix.shape.size(0)),
-                                    std::to_string(one.matrix.shape.size(1)),
-                                    std::string(to_string(one.matrix.dtype)),
-                                    s.is_exact ? "true" : "false",
-                                    fmt::format("{}", s.frobenius_norm)};
+  std::vector<std::string> cells = {
+      csv_text(one.matrix.name),
+      std::to_string(one.matrix.shape.size(0)),
+      std::to_string(one.matrix.shape.size(1)),
+      std::string(to_string(one.matrix.dtype)),
+      s.is_exact ? "true" : "false",
+      std::isnan(s.frobenius_norm) ? "" : fmt::format("{}", s.frobenius_norm)};
   for (const auto* estimate :
        {&s.spectral_norm, &s.stable_rank, &s.effective_rank, &s.numerical_rank}) {
     cells.push_back(csv_number(*estimate, false));
@@ -170,7 +174,8 @@ std::string csv_line(const MatrixSpectrum& one) {
   add(has_law, law.alpha);
   add(has_law, law.standard_error);
   add(has_law, s.alpha_error);
-  add(has_law, law.xmin);
+  add(has_law && std::isfinite(law.xmin), law.xmin);
+  add(has_law, law.sigma_min);
   add(has_law, law.ks_distance);
   add(has_law, static_cast<double>(law.n_tail));
   add(law.p_value.has_value(), law.p_value.value_or(0));
@@ -207,7 +212,8 @@ std::string spectrum_csv(const CheckpointSpectrum& found) {
       "stable_rank,stable_rank_error,effective_rank,effective_rank_error,numerical_rank,"
       "numerical_rank_error,energy_rank_0.5,energy_rank_0.5_error,energy_rank_0.9,"
       "energy_rank_0.9_error,energy_rank_0.99,energy_rank_0.99_error,alpha,alpha_standard_error,"
-      "alpha_error,xmin,ks_distance,n_tail,p_value,noise,upper_edge,n_above,n_spikes,outlier_rows,"
+      "alpha_error,xmin,sigma_min,ks_distance,n_tail,p_value,noise,upper_edge,n_above,n_spikes,"
+      "outlier_rows,"
       "outlier_columns,n_nan,n_infinite\n";
   for (const MatrixSpectrum& one : found.matrices) text += csv_line(one);
   return text;

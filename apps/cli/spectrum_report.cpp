@@ -159,7 +159,7 @@ std::string power_law_text(const Spectrum& s) {
   const PowerLaw& law = *s.power_law;
   std::string text =
       fmt::format("alpha {} +- {} from sigma {} on ({} of {} values), D {:.3f}", figure(law.alpha),
-                  figure(law.standard_error), figure(std::sqrt(law.xmin)), grouped(law.n_tail),
+                  figure(law.standard_error), figure(law.sigma_min), grouped(law.n_tail),
                   grouped(law.n_values), law.ks_distance);
   if (law.p_value) text += fmt::format(", p {:.2f}", *law.p_value);
   if (s.alpha_error > 0) text += ", estimated +- " + figure(s.alpha_error);
@@ -218,6 +218,7 @@ std::string list_text(const std::vector<Index>& positions) {
 }  // namespace
 
 std::string figure(double value) {
+  if (std::isnan(value)) return "-";
   const double magnitude = std::abs(value);
   if (value == std::floor(value) && magnitude < 1e6) return fmt::format("{:.0f}", value);
   if (magnitude >= 1e5 || magnitude < 1e-3) return fmt::format("{:.2e}", value);

@@ -136,7 +136,7 @@ std::string law(const Spectrum& s, const Frame& frame) {
   for (int i = 0; i <= n_points; ++i) {
     // Evenly on a logarithmic scale: the law is steep where the ranks are small.
     const double rank = std::pow(n_tail, static_cast<double>(i) / n_points);
-    const double sigma = std::sqrt(fit.xmin) * std::pow(n_tail / rank, 0.5 / (fit.alpha - 1));
+    const double sigma = fit.sigma_min * std::pow(n_tail / rank, 0.5 / (fit.alpha - 1));
     if (!std::isfinite(sigma) || std::log10(sigma) > frame.high || std::log10(sigma) < frame.low) {
       continue;
     }

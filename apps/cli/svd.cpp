@@ -21,9 +21,9 @@ struct SvdCommand {
 };
 
 template <class T>
-void print_values(const SvdCommand& command, const ArrayInput& a, bool json) {
+void print_values(const ArrayInput& a, ArrayFile& output, bool json) {
   const Tensor<T> s = svd_values(load_matrix<T>(a));
-  write_array(command.output, s);
+  save_array(output, s);
   if (json) {
     print_json({{"s", array_json(s)}});
   } else {
@@ -48,14 +48,11 @@ void print_factors(const ArrayInput& a, bool json) {
 }
 
 int run_svd(const SvdCommand& command, const CommonOptions& common) {
-  check_output(command.output, "svd");
+  ArrayFile output(command.output, "svd");
   const ArrayInput a = open_array(command.a, "svd");
-  if (command.values) {
-    a.is_double ? print_values<double>(command, a, common.json)
-                : print_values<float>(command, a, common.json);
-  } else {
-    a.is_double ? print_factors<double>(a, common.json) : print_factors<float>(a, common.json);
-  }
+  in_precision(a.is_double, [&]<class T>(T) {
+    command.values ? print_values<T>(a, output, common.json) : print_factors<T>(a, common.json);
+  });
   return 0;
 }
 

@@ -45,11 +45,48 @@ bool is_option_like(const std::string& argument) {
   return argument.size() > 1 && argument.front() == '-';
 }
 
+std::string shown_name(const CLI::Option& option) {
+  return option.get_positional() ? option.get_type_name() : option.get_name();
+}
+
 // What a required option or positional is called, where it was not given.
 std::string missing_name(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_required() || option->count() > 0) continue;
-    return option->get_positional() ? option->get_type_name() : option->get_name();
+    return shown_name(*option);
+  }
+  return {};
+}
+
+// Two options that rule each other out, or one without another that it needs.
+std::string conflict(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0) continue;
+    for (const CLI::Option* other : option->get_excludes()) {
+      if (other->count() == 0) continue;
+      return shown_name(*option) + " and " + shown_name(*other) +
+             " are both given, but only one of them is taken";
+    }
+    for (const CLI::Option* other : option->get_needs()) {
+      if (other->count() > 0) continue;
+      return shown_name(*option) + " is given without " + shown_name(*other) + ", which it needs";
+    }
+  }
+  return {};
+}
+
+// An option without a value or with two, a flag with one. CLI11 names it in its text alone.
+std::string wrong_count(const CLI::App& app, const std::string& said) {
+  for (const CLI::Option* option : app.get_options()) {
+    const bool is_flag = option->get_items_expected_max() == 0;
+    const std::size_t at = said.find(option->get_name());
+    if (is_flag ? at == std::string::npos : said.rfind(option->get_name() + ":", 0) != 0) continue;
+    const std::string name = shown_name(*option);
+    if (is_flag) return name + " is a flag and takes no value";
+    if (option->count() > 1) {
+      return name + " is given " + std::to_string(option->count()) + " times, but takes one value";
+    }
+    return name + " takes a value, " + option->get_type_name() + ", but none follows";
   }
   return {};
 }
@@ -94,6 +131,10 @@ UsageError usage_error(const CLI::App& app, const CLI::ParseError& error) {
     return UsageError(command_name(command) + " alone does nothing, it has commands", hint);
   }
   if (!rest.empty()) return UsageError("nothing takes the argument '" + rest.front() + "'", hint);
+  if (const std::string what = conflict(command); !what.empty()) return UsageError(what, hint);
+  if (const std::string what = wrong_count(command, error.what()); !what.empty()) {
+    return UsageError(what, hint);
+  }
   return UsageError(error.what(), hint);
 }
 
@@ -102,9 +143,7 @@ void refuse_empty_values(const CLI::App& app) {
   for (const CLI::Option* option : command.get_options()) {
     const std::vector<std::string>& values = option->results();
     if (std::find(values.begin(), values.end(), "") == values.end()) continue;
-    throw_usage_error(
-        (option->get_positional() ? option->get_type_name() : option->get_name()) + " is empty",
-        help_hint(command));
+    throw_usage_error(shown_name(*option) + " is empty", help_hint(command));
   }
 }
 
@@ -117,6 +156,7 @@ void require_command(const CLI::App& app, const std::vector<std::string>& argume
                                     [&](const CLI::App* one) { return one->get_name() == name; });
     if (found == commands.end()) {
       std::vector<std::string> names;
+      names.reserve(commands.size());
       for (const CLI::App* command : commands) names.push_back(command->get_name());
       const std::string of = at == &app ? "" : " of " + command_name(*at);
       throw_usage_error("no command '" + name + "'" + of + suggestion(name, names), help_hint(*at));

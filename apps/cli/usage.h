@@ -5,7 +5,9 @@
 #include "eckart/core/shape.h"
 #include "eckart/io/dtype.h"
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +51,32 @@ struct OptionDefinition {
 
 /// An option that takes a whole number in decimal digits, from `least` to `most`.
 CLI::Option* add_number(CLI::App& command, const OptionDefinition& definition, Index& number);
+/// The same, of a number that has no default.
+CLI::Option* add_number(CLI::App& command, const OptionDefinition& definition,
+                        std::optional<Index>& number);
+/// An option that takes the seed of a random stream: a whole number from 0.
+CLI::Option* add_seed(CLI::App& command, const std::string& effect, std::uint64_t& seed);
+
+/// The numbers that an option takes, a point and an exponent allowed.
+enum class Decimals { from_0, above_0_below_1, above_0_to_1 };
+/// Throws UsageError, naming the option, unless `text` is such a number.
+double parse_decimal(const std::string& option, const std::string& text, Decimals range);
+/// An option that takes a number: `0.9`, `1e-3`.
+CLI::Option* add_decimal(CLI::App& command, const OptionDefinition& definition, Decimals range,
+                         const std::function<void(double)>& take);
+
+/// An option or a positional that takes one of a few words, which `definition.value` lists:
+/// `largest|smallest`.
+CLI::Option* add_choice(CLI::App& command, const OptionDefinition& definition,
+                        const std::function<void(const std::string&)>& take);
+/// The same, of words that stand for values.
+template <class T>
+CLI::Option* add_choice(CLI::App& command, const OptionDefinition& definition,
+                        const std::map<std::string, T>& values, T& value) {
+  return add_choice(command, definition,
+                    [values, &value](const std::string& word) { value = values.at(word); });
+}
+
 /// An option that takes a dtype by any of its usual names: `BF16`, `bf16`, `bfloat16`, `F8_E4M3`, …
 CLI::Option* add_dtype(CLI::App& command, const OptionDefinition& definition,
                        std::optional<Dtype>& dtype);

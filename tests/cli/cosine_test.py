@@ -18,8 +18,10 @@ class Cosine(CommandTest):
 
     def test_a_zero_vector_by_policy(self):
         self.assertEqual(self.fail_with(1, "cosine", "[0,0]", "[3,4]"),
-                         "eckart: error: cosine_similarity: u is a zero vector, but a zero vector has no direction\n"
-                         "hint: ask for 0 or NaN in its place with zero_vector\n")
+                         "eckart: error: cosine: a is a zero vector, but a zero vector has no direction\n"
+                         "hint: --zero zero gives 0 in its place, --zero nan gives NaN\n")
+        self.assertIn("cosine: row 1 of b is a zero vector",
+                      self.fail_with(1, "cosine", "[[1,0]]", "[[1,0],[0,0]]"))
         self.assertEqual(self.json_of("cosine", "[0,0]", "[3,4]", "--zero", "zero"), {"cosine": 0})
         self.assertEqual(self.json_of("cosine", "[[1,0]]", "[[0,0],[1,0]]", "--zero", "nan"), {"cosine": [[None, 1]]})
         self.assertIn("--zero", self.fail_with(2, "cosine", "[1]", "[1]", "--zero", "maybe"))
@@ -28,7 +30,14 @@ class Cosine(CommandTest):
         self.assertIn("must have as many elements", self.fail_with(1, "cosine", "[1,2]", "[1,2,3]"))
         self.assertEqual(self.fail_with(1, "cosine", "[1,2]", "[[1,2]]"),
                          "eckart: error: cosine: a is 2 and b is 1x2, but both must be vectors, or matrices with a "
-                         "vector in each row\n")
+                         "vector in each row\nhint: with a as one row it fits: 1x2 and 1x2 gives 1x1\n")
+        self.assertIn("hint: with b as one row it fits: 3x2 and 1x2 gives 3x1\n",
+                      self.fail_with(1, "cosine", "[[1,2],[3,4],[5,6]]", "[1,2]"))
+        self.assertNotIn("hint", self.fail_with(1, "cosine", "[1,2,3]", "[[1,2]]"))
+        self.assertEqual(self.fail_with(1, "cosine", "[[1,2]]", "[[1],[2]]"),
+                         "eckart: error: cosine: a is 1x2 and b is 2x1, but the rows must have as many elements in "
+                         "both\nhint: with b transposed it fits: 1x2 and 1x2 gives 1x1; with a transposed it fits: "
+                         "2x1 and 2x1 gives 2x2\n")
 
     def test_the_table_can_be_written(self):
         self.succeed("cosine", "[[2,0],[0,3]]", "[[1,0],[0,1]]", "-o", "table.npy")

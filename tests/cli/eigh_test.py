@@ -33,8 +33,13 @@ class Eigh(CommandTest):
 
     def test_bad_input_is_named(self):
         self.assertIn("a has 1 at (0, 1) and 3 at (1, 0)", self.fail_with(1, "eigh", "[[2,1],[3,2]]"))
+        self.assertIn("a has 1.00001 at (0, 1) and 1.00002 at (1, 0), but it must be symmetric\n"
+                      "hint: eckart svd takes any matrix; (a + a^T) / 2 is the symmetric part of a\n",
+                      self.fail_with(1, "eigh", "[[2,1.00001],[1.00002,2]]"))
+        self.assertIn("hint: eckart svd takes matrices of any shape\n", self.fail_with(1, "eigh", "[[2,1]]"))
         self.assertIn("k is 3", self.fail_with(1, "eigh", "[[2,1],[1,2]]", "--k", 3))
-        self.assertIn("--which", self.fail_with(2, "eigh", "[[2]]", "--which", "middle"))
+        self.assertEqual(self.fail_with(2, "eigh", "[[2]]", "--which", "middle"),
+                         "eckart: error: --which is 'middle', but must be largest or smallest\n")
 
 
 if __name__ == "__main__":

@@ -36,25 +36,31 @@ class Lowrank(CommandTest):
         self.assertAlmostEqual(again["values"][0][1], 1.5)
 
     def test_refuses_what_it_cannot_do(self):
-        for arguments, said in (
-            (["[[2,1],[1,2]]", "--rank", "3"], "low_rank: a is 2x2 and rank is 3, but it must be from 1 to 2"),
-            (["[[2,1],[1,2]]"], "low_rank: nothing says how much to keep"),
-        ):
-            result = self.run_eckart("lowrank", *arguments)
-            self.assertEqual(result.returncode, 1, arguments)
-            self.assertIn(said, result.stderr)
-            self.assertEqual(result.stdout, "")
+        self.assertIn("lowrank: a is 2x2 and rank is 3, but it must be from 1 to 2",
+                      self.fail_with(1, "lowrank", "[[2,1],[1,2]]", "--rank", "3"))
+        self.assertIn("nothing says how much to keep, but one of --rank, --energy and --error must\n",
+                      self.fail_with(2, "lowrank", "[[2,1],[1,2]]"))
         for arguments in (["--energy", "1.5"], ["--energy", "0"], ["--error", "0"], ["--rank", "0"], ["--rank", "x"],
+                          ["--tolerance", "0"], ["--rank", "1", "--seed", "-1"],
                           ["--rank", "1", "--b", "q.npy", "--a", "q.npy"]):
             result = self.run_eckart("lowrank", "[[2,1],[1,2]]", *arguments)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertIn(arguments[-1], result.stderr)
         both = self.run_eckart("lowrank", "[[2,1],[1,2]]", "--rank", "1", "--energy", "0.5")
         self.assertEqual(both.returncode, 2)
+        self.assertIn("are both given, but only one of them is taken", both.stderr)
+        self.fail_with(2, "lowrank", "[[2,1],[1,2]]", "--rank", "1", "--b", "q.npy", "--a", "./q.npy")
 
     def test_nothing_is_written_on_an_error(self):
         self.run_eckart("lowrank", "[[2,1],[1,2]]", "--rank", "3", "-o", "w.npy")
-        self.assertFalse((self.folder / "w.npy").exists())
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_files_of_one_result_appear_together_or_not_at_all(self):
+        self.assertIn("nowhere", self.fail_with(1, "lowrank", "[[2,1],[1,2]]", "--rank", "1", "-o", "w.npy",
+                                                "--b", "b.npy", "--a", "nowhere/a.npy"))
+        self.assertEqual(list(self.folder.iterdir()), [])
+        self.fail_with(2, "lowrank", "[[2,1],[1,2]]", "--rank", "1", "--b", "b.npy", "--a", "a.txt")
+        self.assertEqual(list(self.folder.iterdir()), [])
 
 
 if __name__ == "__main__":

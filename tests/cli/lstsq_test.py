@@ -44,8 +44,12 @@ class Lstsq(CommandTest):
         self.assertAlmostEqual(self.json_of("project", "x.npy", "[1,1]")["projection"][0], 1, delta=1e-14)
 
     def test_bad_strengths_are_refused(self):
-        self.assertIn("--ridge: much is neither a number nor loo", self.fail_with(2, "lstsq", "[[1]]", "[1]", "--ridge", "much"))
-        self.assertIn("strength is -1", self.fail_with(1, "lstsq", "[[1]]", "[1]", "--ridge=-1"))
+        self.assertIn("--ridge is 'much', but must be a number or loo",
+                      self.fail_with(2, "lstsq", "[[1]]", "[1]", "--ridge", "much"))
+        self.assertIn("--ridge is '-1', but must be a number at least 0",
+                      self.fail_with(2, "lstsq", "[[1]]", "[1]", "--ridge=-1"))
+        self.assertIn("hint: with a transposed it fits: x is then 3\n",
+                      self.fail_with(1, "lstsq", "[[1,2],[3,4],[5,6]]", "[1,2]"))
 
 
 if __name__ == "__main__":

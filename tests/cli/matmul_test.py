@@ -26,7 +26,7 @@ class Matmul(CommandTest):
     def test_the_result_is_written_whole_or_not_at_all(self):
         self.succeed("matmul", "[[1,2],[3,4]]", "[[1],[1]]", "-o", "out.npy")
         self.assertEqual(self.json_of("matmul", "[[1,0],[0,1]]", "out.npy"), {"values": [[3], [7]], "shape": [2, 1]})
-        self.assertEqual(self.fail_with(1, "matmul", "[1]", "[1]", "-o", "out.txt"),
+        self.assertEqual(self.fail_with(2, "matmul", "[1]", "[1]", "-o", "out.txt"),
                          "eckart: error: matmul: the result can't be written to out.txt, but to a .npy file\n")
         self.fail_with(1, "matmul", "[[1,2]]", "[[1,2]]", "-o", "no.npy")
         self.assertFalse((self.folder / "no.npy").exists())

@@ -45,10 +45,12 @@ class Fit(CommandTest):
         self.assertNotIn("warning", self.succeed("pca", "fit", units, "--scale"))
 
     def test_what_cannot_be_fitted_is_named(self):
-        self.assertIn("k is 3, but x is 5x2", self.fail_with(1, "pca", "fit", FIVE, "-k", 3))
+        error = self.fail_with(1, "pca", "fit", FIVE, "-k", 3)
+        self.assertIn("k is 3, but x is 5x2", error)
+        self.assertIn("hint: leave -k out for all of them", error)
         self.assertIn("(1, 0)", self.fail_with(1, "pca", "fit", self.write("x.csv", "1,2\nnan,4\n5,6\n")))
         self.assertIn("one row", self.fail_with(1, "pca", "fit", "[[1,2]]"))
-        self.assertIn("to an .npz file", self.fail_with(1, "pca", "fit", FIVE, "-o", "model.npy"))
+        self.assertIn("to an .npz file", self.fail_with(2, "pca", "fit", FIVE, "-o", "model.npy"))
         for arguments in (("-k", 2, "--share", "0.5"), ("--share", "2"), ("--share", "x"), ("-k", 0)):
             self.fail_with(2, "pca", "fit", FIVE, *arguments)
         self.assertEqual(list(self.folder.glob("*.np*")), [])
@@ -85,6 +87,24 @@ class Transform(CommandTest):
             pass
         self.assertIn("no model", self.fail_with(1, "pca", "transform", "other.npz", FIVE))
         self.fail_with(1, "pca", "transform", "missing.npz", FIVE)
+        self.succeed("matmul", "[[1,2],[3,4]]", "[[1,0],[0,1]]", "-o", "rand.npy")
+        self.assertEqual(self.fail_with(1, "pca", "transform", "rand.npy", FIVE),
+                         "eckart: error: pca: rand.npy is no model of principal components: a model is an .npz file\n"
+                         "hint: `eckart pca fit X.npy -o model.npz` writes one\n")
+        self.assertIn("pca: [[1,2]] is no model of principal components",
+                      self.fail_with(1, "pca", "transform", "[[1,2]]", "model.npz"))
+
+    def test_axes_without_a_name_are_not_shown(self):
+        self.assertNotIn("?", self.succeed("pca", "fit", FIVE, "-o", "model.npz"))
+        for arguments in ((FIVE,), ("--inverse", "[[0,0]]")):
+            self.assertNotIn("?", self.succeed("pca", "transform", "model.npz", *arguments))
+
+    def test_values_too_small_for_their_variance_are_refused(self):
+        error = self.fail_with(1, "pca", "fit", "[[1e-300,0],[0,1e-300],[3e-300,1e-300]]")
+        self.assertIn("pca fit: the largest element of x is 3e-300, whose square is below the range of double", error)
+        self.assertIn("hint: divide x by its largest element", error)
+        self.assertIn("1e-120", self.succeed("pca", "fit", "[[1e-60],[3e-60],[2e-60]]"))
+        self.succeed("pca", "fit", "[[0],[0],[0]]")
 
 
 class Plot(CommandTest):
@@ -117,6 +137,16 @@ class Plot(CommandTest):
         self.assertEqual([text for text in self.texts(svg) if text in ("cat", "dog", "<b>&")], ["cat", "dog", "<b>&"])
         self.assertEqual(len({point.get("d") for point in self.points(svg)[:5]}), 3)
 
+    def test_labels_that_no_markup_can_hold_are_drawn_as_codes(self):
+        labels = self.write("labels.txt", b"a\x1b[31m\nb\xff\nc\xe2\x80\xae\nd\tx\x0b\n\xef\xbf\xbfe\n")
+        titles = [title.text for title in self.draw(FIVE, "--labels", labels).iter(SVG + "title")]
+        for text in ("a\\x1B[31m", "b\\xFF", "c\\xE2\\x80\\xAE", "d x ", "\\xEF\\xBF\\xBFe"):
+            self.assertIn(text, titles)
+        # Joiners belong to what is written with them.
+        joined = self.write("labels.txt", "".join(f"\u0645\u06cc\u200c\u062e {i}\n" for i in range(5)))
+        self.assertIn("\u0645\u06cc\u200c\u062e 1",
+                      [title.text for title in self.draw(FIVE, "--labels", joined).iter(SVG + "title")])
+
     def test_many_labels_stand_beside_their_points(self):
         rows = "[" + ",".join(f"[{i},{i * i % 7}]" for i in range(12)) + "]"
         labels = self.write("labels.txt", "".join(f"word {i}\n" for i in range(12)))
@@ -129,7 +159,7 @@ class Plot(CommandTest):
                       self.fail_with(1, "pca", "plot", FIVE, "--labels", labels, "-o", "plot.svg"))
         self.assertIn("none.txt", self.fail_with(1, "pca", "plot", FIVE, "--labels", "none.txt", "-o", "plot.svg"))
         self.assertIn("1 component", self.fail_with(1, "pca", "plot", "[[1],[2]]", "-o", "plot.svg"))
-        self.assertIn(".svg", self.fail_with(1, "pca", "plot", FIVE, "-o", "plot.png"))
+        self.assertIn(".svg", self.fail_with(2, "pca", "plot", FIVE, "-o", "plot.png"))
         self.fail_with(2, "pca", "plot", FIVE)
         self.assertEqual(list(self.folder.glob("plot*")), [])
 

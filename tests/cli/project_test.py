@@ -26,8 +26,13 @@ class Project(CommandTest):
 
     def test_bad_input_is_named(self):
         self.assertIn("a zero vector has no direction", self.fail_with(1, "project", "[3,4]", "[0,0]"))
-        self.assertIn("rows must equal a's 2 elements", self.fail_with(1, "project", "[3,4]", "[1,2,3]"))
-        self.fail_with(1, "project", "[[3,4]]", "[1,2]")
+        self.assertIn("onto's 3 elements must equal a's 2 elements", self.fail_with(1, "project", "[3,4]", "[1,2,3]"))
+        self.assertIn("onto's 1 row must equal a's 2 elements\n"
+                      "hint: with onto transposed it fits: its 1 row then spans the space\n",
+                      self.fail_with(1, "project", "[1,2]", "[[1,2]]"))
+        self.assertIn("a must be a vector\nhint: as a vector of 2 elements it is one\n",
+                      self.fail_with(1, "project", "[[3,4]]", "[1,2]"))
+        self.assertIn("hint: with a and onto swapped it fits\n", self.fail_with(1, "project", "[[3],[4]]", "[1,2]"))
 
 
 if __name__ == "__main__":

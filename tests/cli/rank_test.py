@@ -16,7 +16,8 @@ class Rank(CommandTest):
 
     def test_bad_input_is_named(self):
         self.assertIn("matrix", self.fail_with(1, "rank", "[1,2]"))
-        self.assertIn("tolerance is -1", self.fail_with(1, "rank", "[[1]]", "--tolerance=-1"))
+        self.assertEqual(self.fail_with(2, "rank", "[[1]]", "--tolerance=-1"),
+                         "eckart: error: --tolerance is '-1', but must be a number at least 0\n")
         self.fail_with(2, "rank", "[[1]]", "--tolerance", "low")
 
 

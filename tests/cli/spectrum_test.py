@@ -68,6 +68,10 @@ class Spectrum(CommandTest):
         self.assertIn("1 NaN (first at [1, 0]): no singular values", result.stdout)
         one = self.report_of("spectrum", "model.safetensors")["tensors"][0]
         self.assertIsNone(one["spectral_norm"])
+        self.assertIsNone(one["frobenius_norm"])
+        self.assertRegex(result.stdout, r"Frobenius norm +-\n")
+        row = next(csv.DictReader(io.StringIO(self.run_eckart("spectrum", "model.safetensors", "--csv").stdout)))
+        self.assertEqual([row["frobenius_norm"], row["n_nan"]], ["", "1"])
         self.assertEqual(one["nan"], {"count": 1, "first": [1, 0]})
 
     def test_a_zero_matrix_has_no_ratios(self):
@@ -149,7 +153,19 @@ class Spectrum(CommandTest):
 
     def test_csv_and_html_exclude_each_other(self):
         self.fail_with(2, "spectrum", EXAMPLE, "--csv", "--html", "x.html")
-        self.fail_with(2, "spectrum", EXAMPLE, "--top", "-1")
+        self.assertIn("--json and --csv are both given, but only one of them is taken",
+                      self.fail_with(2, "spectrum", EXAMPLE, "--csv", "--json"))
+
+    def test_values_whose_squares_overflow_keep_their_figures(self):
+        values = [2.0**700 / (i + 1) for i in range(12)]
+        entries = [values[i] if i == j else 0 for i in range(12) for j in range(12)]
+        one = self.of({"w": ("F64", [12, 12], struct.pack("<144d", *entries))})["tensors"][0]
+        law = one["power_law"]
+        self.assertIsNone(law["xmin"])
+        self.assertLess(min(abs(law["sigma_min"] / value - 1) for value in values), 1e-12)
+        self.assertEqual(one["energy_ranks"]["0.5"], 1)
+        self.succeed("spectrum", "model.safetensors", "--html", "page.html")
+        self.assertIn(f"from sigma {law['sigma_min']:.2e} on", self.succeed("spectrum", "model.safetensors"))
 
     def test_goodness_of_fit_comes_on_request(self):
         law = self.json_of("spectrum", EXAMPLE, "--tensor", "lm_head*", "--bootstrap", 20)["tensors"][0]["power_law"]

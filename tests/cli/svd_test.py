@@ -36,7 +36,8 @@ class Svd(CommandTest):
 
     def test_bad_input_is_named(self):
         self.assertIn("a matrix is wanted", self.fail_with(1, "svd", "[1,2]"))
-        self.assertIn("--values", self.fail_with(2, "svd", "[[1]]", "-o", "s.npy"))
+        self.assertIn("--output is given without --values, which it needs",
+                      self.fail_with(2, "svd", "[[1]]", "-o", "s.npy"))
 
 
 if __name__ == "__main__":

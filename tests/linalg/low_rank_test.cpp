@@ -374,7 +374,8 @@ TEST(LowRank, RefusesWhatItCannotDo) {
   EXPECT_EQ(message_of<ArgumentError>([&] { low_rank(with_nan, {.rank = 1}); }),
             "low_rank: a has a NaN at (1, 2), but every element must be finite");
   EXPECT_EQ(message_of<ShapeError>([&] { low_rank(Tensor<float>({3}), {.rank = 1}); }),
-            "low_rank: a is 3, but must be a matrix, with two axes");
+            "low_rank: a is 3, but it must be a matrix\n"
+            "  hint: reshaped it fits: as one column it is 3x1, as one row 1x3");
   EXPECT_EQ(message_of<ShapeError>([&] {
               DifferenceOperator<float>(a, Tensor<float>({6, 4}));
             }),

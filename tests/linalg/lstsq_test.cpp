@@ -172,7 +172,20 @@ TEST(Lstsq, ViewsAndNames) {
 TEST(Lstsq, BadArgumentsAreRefused) {
   const Tensor<double> a({3, 2});
   EXPECT_EQ(testing::thrown_by<ShapeError>([&] { lstsq(a, Tensor<double>(Shape{2})); }),
-            "lstsq: a is 3x2 and b is 2, but b's 2 rows must equal a's 3");
+            "lstsq: a is 3x2 and b is 2, but b's 2 elements must equal a's 3 rows\n"
+            "  hint: with a transposed it fits: x is then 3");
+  EXPECT_EQ(testing::thrown_by<ShapeError>([&] {
+              lstsq(a, Tensor<double>(Shape{4, 2}));
+            }),
+            "lstsq: a is 3x2 and b is 4x2, but b's 4 rows must equal a's 3 rows\n"
+            "  hint: with both transposed it fits: x is then 3x4");
+  EXPECT_EQ(
+      testing::thrown_by<ShapeError>([&] {
+        lstsq(a, Tensor<double>(Shape{2, 3}));
+      }),
+      "lstsq: a is 3x2 and b is 2x3, but b's 2 rows must equal a's 3 rows\n"
+      "  hint: with b transposed it fits: x is then 2x2; with a transposed it fits: x is then "
+      "3x3");
   EXPECT_EQ(testing::thrown_by<ArgumentError>([&] {
               lstsq(a, Tensor<double>(Shape{3}, std::numeric_limits<double>::infinity()));
             }),

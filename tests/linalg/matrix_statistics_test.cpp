@@ -137,7 +137,8 @@ TEST(MatrixStatistics, ReadInBlocksAreThoseOfTheWhole) {
 
 TEST(MatrixStatistics, TakeAMatrixOnly) {
   EXPECT_EQ(testing::thrown_by<ShapeError>([] { matrix_statistics(Tensor<float>(Shape{3})); }),
-            "matrix_statistics: a is 3, but it must be a matrix, with two axes");
+            "matrix_statistics: a is 3, but it must be a matrix\n"
+            "  hint: reshaped it fits: as one column it is 3x1, as one row 1x3");
 }
 
 }  // namespace

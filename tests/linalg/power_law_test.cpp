@@ -89,6 +89,24 @@ TEST(PowerLaw, DoesNotDependOnTheScale) {
     EXPECT_NEAR(other->alpha, law->alpha, 1e-9);
     EXPECT_EQ(other->n_tail, law->n_tail);
     EXPECT_NEAR(other->xmin / (law->xmin * scale * scale), 1, 1e-9);
+    EXPECT_NEAR(other->sigma_min / (law->sigma_min * scale), 1, 1e-9);
+  }
+}
+
+// The square of 1e200 is beyond double, that of 1e-200 below it; their logarithms are neither.
+TEST(PowerLaw, OfValuesWhoseSquaresLeaveTheRangeOfDouble) {
+  const Tensor<double> sigma = pareto(300, 3, 4);
+  const auto law = power_law(sigma);
+  ASSERT_TRUE(law);
+  EXPECT_NEAR(law->sigma_min * law->sigma_min / law->xmin, 1, 1e-12);
+  for (const double scale : {1e-200, 1e200}) {
+    Tensor<double> scaled(sigma);
+    for (Index i = 0; i < scaled.count(); ++i) scaled(i) *= scale;
+    const auto other = power_law(scaled);
+    ASSERT_TRUE(other);
+    EXPECT_NEAR(other->alpha, law->alpha, 1e-9);
+    EXPECT_NEAR(other->sigma_min / scale / law->sigma_min, 1, 1e-9);
+    EXPECT_EQ(other->xmin, scale > 1 ? std::numeric_limits<double>::infinity() : 0);
   }
 }
 

@@ -128,16 +128,27 @@ TEST(Project, BadArgumentsAreRefused) {
   EXPECT_EQ(testing::thrown_by<ArgumentError>([&] { project(a, Tensor<double>(Shape{2})); }),
             "project: onto is 2 and zero, but a zero vector has no direction");
   EXPECT_EQ(testing::thrown_by<ShapeError>([&] { project(a, Tensor<double>(Shape{3})); }),
-            "project: a is 2 and onto is 3, but onto's 3 rows must equal a's 2 elements");
+            "project: a is 2 and onto is 3, but onto's 3 elements must equal a's 2 elements");
   EXPECT_EQ(testing::thrown_by<ShapeError>([&] {
               project(a, Tensor<double>(Shape{3, 2}));
             }),
             "project: a is 2 and onto is 3x2, but onto's 3 rows must equal a's 2 elements\n"
             "  hint: with onto transposed it fits: its 3 rows then span the space");
   EXPECT_EQ(testing::thrown_by<ShapeError>([&] {
+              project(a, Tensor<double>(Shape{1, 2}));
+            }),
+            "project: a is 2 and onto is 1x2, but onto's 1 row must equal a's 2 elements\n"
+            "  hint: with onto transposed it fits: its 1 row then spans the space");
+  EXPECT_EQ(testing::thrown_by<ShapeError>([&] {
+              project(Tensor<double>(Shape{1, 3}), a);
+            }),
+            "project: a is 1x3 and onto is 2, but a must be a vector\n"
+            "  hint: as a vector of 3 elements it is one");
+  EXPECT_EQ(testing::thrown_by<ShapeError>([&] {
               project(Tensor<double>(Shape{2, 2}), a);
             }),
-            "project: a is 2x2 and onto is 2, but a must be a vector");
+            "project: a is 2x2 and onto is 2, but a must be a vector\n"
+            "  hint: with a and onto swapped it fits");
   EXPECT_EQ(testing::thrown_by<ShapeError>([&] {
               project(a, Tensor<double>(Shape{2, 1, 1}));
             }),

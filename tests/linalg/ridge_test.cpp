@@ -145,7 +145,7 @@ TEST(Ridge, BadArgumentsAreRefused) {
             }),
             "ridge_cv: strength is inf, but it must be a number from 0");
   EXPECT_EQ(testing::thrown_by<ShapeError>([&] { ridge(a, Tensor<double>(Shape{3}), 1); }),
-            "ridge: a is 2x2 and b is 3, but b's 3 rows must equal a's 2");
+            "ridge: a is 2x2 and b is 3, but b's 3 elements must equal a's 2 rows");
   EXPECT_EQ(testing::thrown_by<ShapeError>([] {
               ridge_cv(Tensor<double>(Shape{0, 2}), Tensor<double>(Shape{0}));
             }),

@@ -228,10 +228,18 @@ TEST(Solve, ShapesThatDoNotFitAreRefused) {
   EXPECT_EQ(text({2, 3}, {2}),
             "solve: a is 2x3, but it must have as many rows as columns\n"
             "  hint: lstsq solves systems of any shape");
-  EXPECT_EQ(text({2, 2}, {3}), "solve: a is 2x2 and b is 3, but b's 3 rows must equal a's 2");
+  EXPECT_EQ(text({2, 2}, {3}),
+            "solve: a is 2x2 and b is 3, but b's 3 elements must equal a's 2 rows");
   EXPECT_EQ(text({2, 2}, {3, 2}),
-            "solve: a is 2x2 and b is 3x2, but b's 3 rows must equal a's 2\n"
-            "  hint: with b transposed it fits: b's 3 rows are then right-hand sides in 3 columns");
+            "solve: a is 2x2 and b is 3x2, but b's 3 rows must equal a's 2 rows\n"
+            "  hint: with b transposed it fits: x is then 2x3");
+  EXPECT_EQ(text({2, 2}, {1, 2}),
+            "solve: a is 2x2 and b is 1x2, but b's 1 row must equal a's 2 rows\n"
+            "  hint: with b transposed it fits: x is then 2x1");
+  EXPECT_EQ(text({2}, {2, 2}),
+            "solve: a is 2 and b is 2x2, but a must be a matrix\n"
+            "  hint: with a and b swapped it fits: x is then 2");
+  EXPECT_EQ(text({3}, {2, 2}), "solve: a is 3 and b is 2x2, but a must be a matrix");
   EXPECT_EQ(text({2, 2}, {2, 1, 1}),
             "solve: a is 2x2 and b is 2x1x1, but b must be a vector or a matrix");
 }

@@ -101,7 +101,7 @@ TEST(Spectrum, ScaleTwiceTheColumnsTransposeAndRowOrderChangeWhatTheyShould) {
     EXPECT_NEAR(other.effective_rank->value, s.effective_rank->value, 1e-10) << what;
     EXPECT_EQ(other.numerical_rank->value, s.numerical_rank->value) << what;
   };
-  for (const double scale : {1e-30, 3.0, 1e30}) {
+  for (const double scale : {1e-300, 1e-30, 3.0, 1e30, 1e200}) {
     Tensor<double> scaled(a);
     for (Index i = 0; i < scaled.count(); ++i) scaled.data()[i] *= scale;
     compare(spectrum(scaled, {.top = 9}), scale, "scaled");
@@ -118,6 +118,33 @@ TEST(Spectrum, ScaleTwiceTheColumnsTransposeAndRowOrderChangeWhatTheyShould) {
   compare(spectrum(reversed, {.top = 9}), 1, "rows in another order");
 }
 
+// Squares of the values leave double's range from 1e154 on and below 1e-162.
+TEST(Spectrum, FiguresOfVeryLargeAndSmallMatricesAreThoseOfAnyScale) {
+  const auto a =
+      matrix_with_values<double>(60, 40, values_by(40, [](double i) { return 1 / (1 + i); }), 3);
+  for (const bool exact : {true, false}) {
+    const SpectrumOptions options{
+        .exact = exact, .exact_limit = 0, .top = 2, .probes = 4, .steps = 4};
+    const Spectrum s = spectrum(a, options);
+    ASSERT_EQ(s.is_exact, exact);
+    for (const double scale : {1e-290, 1e200, 1e300}) {
+      Tensor<double> scaled(a);
+      for (Index i = 0; i < scaled.count(); ++i) scaled.data()[i] *= scale;
+      const Spectrum other = spectrum(scaled, options);
+      // Rounding of the scaled entries, through 40 values.
+      EXPECT_NEAR(other.effective_rank->value, s.effective_rank->value, 1e-9) << scale;
+      for (std::size_t i = 0; i < energy_shares.size(); ++i) {
+        EXPECT_EQ((*other.energy_ranks)[i].value, (*s.energy_ranks)[i].value) << scale;
+      }
+      EXPECT_NEAR(other.power_law->alpha, s.power_law->alpha, 1e-9) << scale;
+      EXPECT_NEAR(other.power_law->sigma_min / scale / s.power_law->sigma_min, 1, 1e-9) << scale;
+      EXPECT_NEAR(other.marchenko_pastur->noise / scale / s.marchenko_pastur->noise, 1, 1e-9)
+          << scale;
+      EXPECT_EQ(other.marchenko_pastur->n_above, s.marchenko_pastur->n_above) << scale;
+    }
+  }
+}
+
 TEST(Spectrum, OfAMatrixWithNanSaysWhereAndComputesNothing) {
   auto a = normal_matrix<float>(6, 4, 1);
   a(2, 3) = std::numeric_limits<float>::quiet_NaN();
@@ -127,6 +154,8 @@ TEST(Spectrum, OfAMatrixWithNanSaysWhereAndComputesNothing) {
   EXPECT_FALSE(s.numerical_rank);
   EXPECT_TRUE(s.top.empty());
   EXPECT_EQ(s.method, "none: an entry is no finite number");
+  EXPECT_TRUE(std::isnan(s.frobenius_norm));
+  EXPECT_GT(s.statistics.frobenius_norm, 0);  // of the entries that are numbers
 }
 
 TEST(Spectrum, ATopOfNoneOrMoreThanThereAreIsTaken) {
@@ -184,7 +213,7 @@ Tensor<float> corpus_matrix(int kind, Index m, Index n, std::uint64_t seed) {
 }
 
 TEST(Spectrum, IntervalsHoldTheExactValueInNineteenOfTwentyCases) {
-  Coverage sums, ranks, values;
+  Coverage sums, ranks, values, laws, edges;
   for (int i = 0; i < 40; ++i) {
     const auto seed = static_cast<std::uint64_t>(i);
     const Index m = i % 3 == 0 ? 128 : 96, n = i % 3 == 1 ? 144 : 96;
@@ -202,13 +231,22 @@ TEST(Spectrum, IntervalsHoldTheExactValueInNineteenOfTwentyCases) {
     if (estimate.marchenko_pastur && exact.marchenko_pastur) {
       sums.add({estimate.marchenko_pastur->noise, estimate.noise_error},
                exact.marchenko_pastur->noise, what + "noise");
+      edges.add({static_cast<double>(estimate.marchenko_pastur->n_above), estimate.n_above_error},
+                static_cast<double>(exact.marchenko_pastur->n_above), what + "n_above");
+      edges.add({static_cast<double>(estimate.marchenko_pastur->n_spikes), estimate.n_above_error},
+                static_cast<double>(exact.marchenko_pastur->n_spikes), what + "n_spikes");
+    }
+    if (estimate.power_law && exact.power_law) {
+      laws.add({estimate.power_law->alpha, estimate.alpha_error}, exact.power_law->alpha,
+               what + "alpha");
     }
     ranks.add(*estimate.numerical_rank, exact.numerical_rank->value, what + "numerical_rank");
     for (std::size_t j = 0; j < energy_shares.size(); ++j) {
       ranks.add((*estimate.energy_ranks)[j], (*exact.energy_ranks)[j].value, what + "energy_rank");
     }
   }
-  for (const Coverage* coverage : {&values, &sums, &ranks}) {
+  for (const Coverage* coverage : {&values, &sums, &ranks, &laws, &edges}) {
+    EXPECT_GE(coverage->all, 30);
     EXPECT_GE(coverage->held, 0.95 * coverage->all) << coverage->missed;
   }
 }
@@ -232,7 +270,7 @@ TEST(Spectrum, RefusesWhatIsNoMatrixAndOptionsOutOfRange) {
   EXPECT_EQ(thrown_by<ShapeError>([] {
               spectrum(Tensor<float>(Shape{2, 2, 2}));
             }),
-            "spectrum: a is 2x2x2, but it must be a matrix, with two axes");
+            "spectrum: a is 2x2x2, but it must be a matrix");
   EXPECT_EQ(thrown_by<ArgumentError>([] {
               spectrum(Tensor<float>({2, 2}), {.top = -1});
             }),
@@ -240,7 +278,7 @@ TEST(Spectrum, RefusesWhatIsNoMatrixAndOptionsOutOfRange) {
   EXPECT_EQ(thrown_by<ArgumentError>([] {
               spectrum(Tensor<float>({2, 2}), {.probes = 1});
             }),
-            "spectrum: 1 probes and 12 steps, but it takes at least 2 probes and 1 step");
+            "spectrum: 1 probe and 12 steps, but it takes at least 2 probes and 1 step");
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST(ClassifySystem, BadArgumentsAreRefused) {
             "classify_system: b is 2x2, but it must be a vector\n"
             "  hint: each column of b is a system of its own: b.select(1, column)");
   EXPECT_EQ(testing::thrown_by<ShapeError>([&] { classify_system(a, Tensor<double>(Shape{3})); }),
-            "classify_system: a is 2x2 and b is 3, but b's 3 rows must equal a's 2");
+            "classify_system: a is 2x2 and b is 3, but b's 3 elements must equal a's 2 rows");
 }
 
 }  // namespace

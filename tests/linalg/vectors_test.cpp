@@ -146,7 +146,7 @@ TEST(CosineSimilarity, OfTheWorkedExamples) {
     const Tensor<double> v = tensor_of(example.inputs["v"]);
     if (example.expect == "error") {
       EXPECT_EQ(thrown_by<ArgumentError>([&] { cosine_similarity(u, v); }),
-                "cosine_similarity: u is a zero vector, but a zero vector has no direction\n"
+                "cosine_similarity: a is a zero vector, but a zero vector has no direction\n"
                 "  hint: ask for 0 or NaN in its place with zero_vector");
       EXPECT_EQ(cosine_similarity(u, v, {.zero_vector = ZeroVector::zero}), 0);
       EXPECT_TRUE(std::isnan(cosine_similarity(v, u, {.zero_vector = ZeroVector::nan})));
@@ -208,8 +208,16 @@ TEST(CosineSimilarities, FollowThePolicyForZeroRows) {
         cosine_similarities(a, Tensor<double>({2, 3}));
       }),
       "cosine_similarities: a is 1x2 and b is 2x3, but the rows must have as many elements in "
-      "both");
+      "both\n"
+      "  hint: with b transposed it fits: 1x2 and 3x2 gives 1x3");
   EXPECT_EQ(cosine_similarities(a, Tensor<double>({0, 2})).shape(), Shape({1, 0}));
+  const Tensor<double> without_elements({1, 0});
+  EXPECT_EQ(
+      thrown_by<ArgumentError>([&] { cosine_similarities(without_elements, without_elements); }),
+      "cosine_similarities: row 0 of a is a zero vector, but a zero vector has no direction\n"
+      "  hint: ask for 0 or NaN in its place with zero_vector");
+  EXPECT_TRUE(std::isnan(cosine_similarities(without_elements, without_elements,
+                                             {.zero_vector = ZeroVector::nan})(0, 0)));
 }
 
 }  // namespace

@@ -265,6 +265,10 @@ std::string AtomicFile::progress(std::uint64_t wanted) const {
 
 void save_text(const std::filesystem::path& path, std::string_view text) {
   AtomicFile file(path);
+  save_text(file, text);
+}
+
+void save_text(AtomicFile& file, std::string_view text) {
   file.write(std::as_bytes(std::span(text)));
   file.commit();
 }

@@ -61,5 +61,7 @@ class AtomicFile {
 
 /// Writes `text` to `path` atomically. Throws FileError as AtomicFile.
 void save_text(const std::filesystem::path& path, std::string_view text);
+/// The same of a file that was opened before the text was made: `commit` is called here.
+void save_text(AtomicFile& file, std::string_view text);
 
 }  // namespace eckart

@@ -9,11 +9,12 @@
 namespace eckart {
 namespace {
 
-// Characters that move the cursor, hide, or reorder what stands beside them.
+// Characters that move the cursor, hide, or reorder what stands beside them, and those that are none.
 bool is_unprintable(char32_t code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x61c ||
          (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-         (code >= 0x2060 && code <= 0x206f) || code == 0xfeff;
+         (code >= 0x2060 && code <= 0x206f) || code == 0xfeff ||
+         (code >= 0xe0000 && code <= 0xe007f) || (code & 0xfffeU) == 0xfffe;
 }
 
 }  // namespace

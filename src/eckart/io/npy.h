@@ -17,6 +17,8 @@
 
 namespace eckart {
 
+class AtomicFile;
+
 struct NpyHeader {
   int major_version = 1;
   std::string descr;                // as written: `<f4`
@@ -73,5 +75,10 @@ template <class T>
 void save_npy(const std::filesystem::path& path, const Tensor<T>& tensor) {
   save_npy(path, TensorView<const T>(tensor.view()));
 }
+
+/// The same bytes into a file that is open, nothing written to it yet, and that the caller commits:
+/// so several files appear together or not at all. Throws as save_npy.
+template <class T>
+void write_npy(AtomicFile& file, TensorView<const T> tensor);
 
 }  // namespace eckart

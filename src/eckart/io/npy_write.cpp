@@ -82,18 +82,24 @@ void write_npy_elements(TensorView<const T> tensor,
 
 template <class T>
 void save_npy(const std::filesystem::path& path, TensorView<const T> tensor) {
-  const std::vector<std::byte> header = npy_header_bytes<T>(tensor.shape());
   AtomicFile file(path);
+  write_npy(file, tensor);
+  file.commit();
+}
+
+template <class T>
+void write_npy(AtomicFile& file, TensorView<const T> tensor) {
+  const std::vector<std::byte> header = npy_header_bytes<T>(tensor.shape());
   file.reserve(header.size() + static_cast<std::size_t>(tensor.count()) * sizeof(T));
   file.write(header);
   write_npy_elements(tensor, [&](std::span<const std::byte> bytes) { file.write(bytes); });
-  file.commit();
 }
 
 #define ECKART_INSTANTIATE(T)                                                                  \
   template std::vector<std::byte> npy_header_bytes<T>(const Shape&);                           \
   template void write_npy_elements<T>(TensorView<const T>,                                     \
                                       const std::function<void(std::span<const std::byte>)>&); \
+  template void write_npy<T>(AtomicFile&, TensorView<const T>);                                \
   template void save_npy<T>(const std::filesystem::path&, TensorView<const T>);
 ECKART_INSTANTIATE(float)
 ECKART_INSTANTIATE(double)

@@ -2,6 +2,7 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
+#include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/pieces.h"
 
 #include <algorithm>
@@ -119,7 +120,7 @@ Tensor<T> gather(TensorView<const T> table, const std::vector<Index>& ids, const
                          std::to_string(wrong - ids.begin()) + ", but table is " +
                          to_string(table.shape()) + ", and its axis " +
                          (name.empty() ? std::to_string(along) : name) + " has " +
-                         std::to_string(size) + " positions");
+                         counted(size, "position"));
   }
   std::vector<Index> sizes = table.shape().sizes();
   sizes[static_cast<std::size_t>(along)] = static_cast<Index>(ids.size());

@@ -39,7 +39,7 @@ void check_rank(std::string_view operation, std::string_view name, Index rank, I
   if (rank >= 0 && rank <= count) return;
   throw_argument_error(std::string(operation) + ": " + std::string(name) + " is " +
                        std::to_string(rank) + ", but it must be from 0 to the " +
-                       std::to_string(count) + " singular values");
+                       counted(count, "singular value"));
 }
 
 template <class T>

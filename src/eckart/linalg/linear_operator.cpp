@@ -5,6 +5,7 @@
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
 #include "eckart/linalg/finite.h"
+#include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/norms.h"
 
 #include <algorithm>
@@ -22,14 +23,6 @@ namespace {
 constexpr Index block_rows = 512;
 // Columns of the identity that are multiplied together.
 constexpr Index block_columns = 128;
-
-template <class T>
-void check_matrix(const char* name, const TensorView<const T>& a) {
-  if (a.rank() != 2) {
-    throw_shape_error("low_rank: " + std::string(name) + " is " + to_string(a.shape()) +
-                      ", but must be a matrix, with two axes");
-  }
-}
 
 template <class T>
 double frobenius(TensorView<const T> a) {
@@ -118,7 +111,7 @@ void LinearOperator<T>::check_finite(const char*) const {}
 
 template <class T>
 MatrixOperator<T>::MatrixOperator(TensorView<const T> a) : a_(std::move(a)) {
-  check_matrix("a", a_);
+  check_matrix("low_rank", "a", a_.shape());
 }
 
 template <class T>
@@ -163,7 +156,7 @@ void MatrixOperator<T>::check_finite(const char* operation) const {
 template <class T>
 DifferenceOperator<T>::DifferenceOperator(TensorView<const T> a, TensorView<const T> b)
     : a_(std::move(a)), b_(std::move(b)) {
-  check_matrix("a", a_);
+  check_matrix("low_rank", "a", a_.shape());
   if (!same_sizes(a_.shape(), b_.shape())) {
     throw_shape_error("low_rank: a is " + to_string(a_.shape()) + " and b is " +
                       to_string(b_.shape()) + ", but the matrices of a difference have one shape");
@@ -228,12 +221,13 @@ void DifferenceOperator<T>::check_finite(const char* operation) const {
 template <class T>
 ProductOperator<T>::ProductOperator(TensorView<const T> left, TensorView<const T> right)
     : left_(std::move(left)), right_(std::move(right)) {
-  check_matrix("left", left_);
-  check_matrix("right", right_);
+  check_matrix("low_rank", "left", left_.shape());
+  check_matrix("low_rank", "right", right_.shape());
   if (left_.size(1) != right_.size(0)) {
     throw_shape_error("low_rank: left is " + to_string(left_.shape()) + " and right is " +
-                      to_string(right_.shape()) + ", but left's " + std::to_string(left_.size(1)) +
-                      " columns must equal right's " + std::to_string(right_.size(0)) + " rows");
+                      to_string(right_.shape()) + ", but left's " +
+                      counted(left_.size(1), "column") + " must equal right's " +
+                      counted(right_.size(0), "row"));
   }
 }
 

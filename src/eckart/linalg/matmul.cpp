@@ -5,6 +5,7 @@
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
 #include "eckart/linalg/matmul_shapes.h"
+#include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/pieces.h"
 #include "eckart/linalg/vectors.h"
 
@@ -131,7 +132,7 @@ Tensor<T> linear(TensorView<const T> x, TensorView<const T> w, TensorView<const 
     if (!fits || (!axis.empty() && !b.shape().name(0).empty() && b.shape().name(0) != axis)) {
       throw_shape_error("linear: w is " + to_string(w.shape()) + " and b is " +
                         to_string(b.shape()) + ", but b must have an element for each of w's " +
-                        std::to_string(w.size(1)) + " columns");
+                        counted(w.size(1), "column"));
     }
   }
   Tensor<T> result = linear(x, w);

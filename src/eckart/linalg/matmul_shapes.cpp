@@ -2,6 +2,7 @@
 
 #include "eckart/core/broadcast.h"
 #include "eckart/core/errors.h"
+#include "eckart/linalg/matrix_checks.h"
 
 #include <cstddef>
 #include <limits>
@@ -98,19 +99,19 @@ std::string both(const Shape& a, const Shape& b, const MatmulOptions& options) {
 void check_inner(const Shape& a, const Shape& b, const MatmulOptions& options) {
   const Shape left = matrix(a);
   const Shape right = matrix(b);
-  const std::string columns = left.rank() == 1 ? "elements" : "columns";
-  const std::string rows = right.rank() == 1 ? "elements" : "rows";
+  const std::string column = left.rank() == 1 ? "element" : "column";
+  const std::string row = right.rank() == 1 ? "element" : "row";
   if (!sizes_fit(left, right)) {
     throw_shape_error(both(a, b, options) + ", but " + std::string(options.left) + "'s " +
-                          std::to_string(left.size(-1)) + " " + columns + " must equal " +
+                          counted(left.size(-1), column) + " must equal " +
                           std::string(options.right) + "'s " +
-                          std::to_string(right.size(right.rank() == 1 ? 0 : -2)) + " " + rows,
+                          counted(right.size(right.rank() == 1 ? 0 : -2), row),
                       arrangements(left, right, options));
   }
   if (!names_fit(left, right)) {
-    throw_shape_error(both(a, b, options) + ", but " + std::string(options.left) + "'s " + columns +
-                          " are " + left.name(-1) + " and " + std::string(options.right) + "'s " +
-                          rows + " are " + inner_name(right),
+    throw_shape_error(both(a, b, options) + ", but " + std::string(options.left) + "'s " + column +
+                          "s are " + left.name(-1) + " and " + std::string(options.right) + "'s " +
+                          row + "s are " + inner_name(right),
                       arrangements(left, right, options));
   }
 }

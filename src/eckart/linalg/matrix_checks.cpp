@@ -18,6 +18,12 @@ std::string start(std::string_view operation, std::string_view name, const Shape
   return std::string(operation) + ": " + std::string(name) + " is " + to_string(shape);
 }
 
+std::string to_digits(double number, int digits) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.*g", digits, number);
+  return text;
+}
+
 template <class T>
 T largest_magnitude(TensorView<const T> a) {
   T largest{};
@@ -51,6 +57,29 @@ Pair<T> most_different_pair(TensorView<const T> a) {
   return worst;
 }
 
+Shape transposed(const Shape& shape) { return Shape{shape.size(1), shape.size(0)}; }
+
+// What x is like when a x = b is asked with these.
+std::string fit_text(const std::string& how, const Shape& a, const Shape& b) {
+  std::vector<Index> sizes = b.sizes();
+  sizes[0] = a.size(1);
+  return how + " it fits: x is then " + sizes_to_string(Shape(std::move(sizes)));
+}
+
+// Every arrangement of a matrix and a right-hand side that fits.
+std::string arrangements(const Shape& a, const Shape& b) {
+  std::string hint;
+  const auto consider = [&](const char* how, const Shape& left, const Shape& right) {
+    if (left.size(0) != right.size(0)) return;
+    hint += (hint.empty() ? "" : "; ") + fit_text(how, left, right);
+  };
+  const bool is_square = a.size(0) == a.size(1);
+  if (b.rank() == 2) consider("with b transposed", a, transposed(b));
+  if (!is_square) consider("with a transposed", transposed(a), b);
+  if (!is_square && b.rank() == 2) consider("with both transposed", transposed(a), transposed(b));
+  return hint;
+}
+
 }  // namespace
 
 void check_matrix(std::string_view operation, std::string_view name, const Shape& shape) {
@@ -82,18 +111,18 @@ void check_lapack_size(std::string_view operation, std::string_view name, const 
 
 void check_right_side(std::string_view operation, const Shape& a, const Shape& b) {
   const std::string both = start(operation, "a", a) + " and b is " + to_string(b);
+  if (a.rank() == 1 && b.rank() == 2) {
+    throw_shape_error(both + ", but a must be a matrix",
+                      a.size(0) == b.size(0) ? fit_text("with a and b swapped", b, a) : "");
+  }
+  check_matrix(operation, "a", a);
   if (b.rank() != 1 && b.rank() != 2) {
     throw_shape_error(both + ", but b must be a vector or a matrix");
   }
   if (b.size(0) != a.size(0)) {
-    std::string hint;
-    if (b.rank() == 2 && b.size(1) == a.size(0)) {
-      hint = "with b transposed it fits: b's " + std::to_string(b.size(0)) +
-             " rows are then right-hand sides in " + std::to_string(b.size(0)) + " columns";
-    }
-    throw_shape_error(both + ", but b's " + std::to_string(b.size(0)) + " rows must equal a's " +
-                          std::to_string(a.size(0)),
-                      hint);
+    throw_shape_error(both + ", but b's " + counted(b.size(0), b.rank() == 1 ? "element" : "row") +
+                          " must equal a's " + counted(a.size(0), "row"),
+                      arrangements(a, b));
   }
   if (!a.has_names() || !b.has_names() || a.name(0).empty() || b.name(0).empty()) return;
   if (a.name(0) == b.name(0)) return;
@@ -109,11 +138,11 @@ void check_symmetric(std::string_view operation, std::string_view name, TensorVi
   if (worst.difference <= allowed) return;
   const std::string row = std::to_string(worst.row);
   const std::string column = std::to_string(worst.column);
-  throw_argument_error(std::string(operation) + ": " + std::string(name) + " has " +
-                           number_text(static_cast<double>(a(worst.row, worst.column))) + " at (" +
-                           row + ", " + column + ") and " +
-                           number_text(static_cast<double>(a(worst.column, worst.row))) + " at (" +
-                           column + ", " + row + "), but it must be symmetric",
+  const auto [one, other] = number_texts(static_cast<double>(a(worst.row, worst.column)),
+                                         static_cast<double>(a(worst.column, worst.row)));
+  throw_argument_error(std::string(operation) + ": " + std::string(name) + " has " + one + " at (" +
+                           row + ", " + column + ") and " + other + " at (" + column + ", " + row +
+                           "), but it must be symmetric",
                        hint);
 }
 
@@ -146,10 +175,17 @@ Shape shape_with_names(std::vector<Index> sizes, std::vector<std::string> names)
   return Shape(std::move(sizes), std::move(names));
 }
 
-std::string number_text(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", number);
-  return text;
+std::string number_text(double number) { return to_digits(number, 4); }
+
+std::pair<std::string, std::string> number_texts(double a, double b) {
+  constexpr int most_digits = std::numeric_limits<double>::max_digits10;
+  int digits = 4;
+  while (digits < most_digits && to_digits(a, digits) == to_digits(b, digits)) ++digits;
+  return {to_digits(a, digits), to_digits(b, digits)};
+}
+
+std::string counted(Index count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
 template void check_symmetric(std::string_view, std::string_view, TensorView<const float>,

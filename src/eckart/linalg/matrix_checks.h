@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eckart {
@@ -28,8 +29,9 @@ void check_square(std::string_view operation, std::string_view name, const Shape
 void check_lapack_size(std::string_view operation, std::string_view name, const Shape& shape,
                        const std::string& hint = {});
 
-/// Throws ShapeError unless b is a vector or a matrix with as many rows as the matrix a, and the
-/// names of these axes, where both have one, are the same.
+/// Throws ShapeError unless a is a matrix, b a vector or a matrix with as many rows, and the names of
+/// these axes, where both have one, are the same. The hint lists what fits: b or a transposed, both
+/// swapped.
 void check_right_side(std::string_view operation, const Shape& a, const Shape& b);
 
 /// Throws ArgumentError, naming the pair that differs most, unless the square matrix `a` equals its
@@ -53,5 +55,9 @@ Shape shape_with_names(std::vector<Index> sizes, std::vector<std::string> names)
 
 /// A number for a message, to four significant digits.
 std::string number_text(double number);
+/// Two numbers that differ, to as many digits as tell them apart, but at least four.
+std::pair<std::string, std::string> number_texts(double a, double b);
+/// A count with its noun: `1 row`, `3 rows`.
+std::string counted(Index count, std::string_view noun);
 
 }  // namespace eckart

@@ -2,6 +2,7 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
+#include "eckart/linalg/matrix_checks.h"
 
 #include <algorithm>
 #include <bit>
@@ -284,17 +285,11 @@ MatrixStatistics statistics_of(const Shape& shape, const RowFinder<T>& find) {
   return result;
 }
 
-void check_matrix(const Shape& shape) {
-  if (shape.rank() == 2) return;
-  throw_shape_error("matrix_statistics: a is " + to_string(shape) +
-                    ", but it must be a matrix, with two axes");
-}
-
 }  // namespace
 
 template <class T>
 MatrixStatistics streamed_matrix_statistics(const Shape& shape, const RowReader<T>& read) {
-  check_matrix(shape);
+  check_matrix("matrix_statistics", "a", shape);
   const Index n = shape.size(1);
   return statistics_of<T>(shape, [&](Index first, Index count, std::vector<T>& buffer) {
     buffer.resize(static_cast<std::size_t>(count * n));
@@ -305,7 +300,7 @@ MatrixStatistics streamed_matrix_statistics(const Shape& shape, const RowReader<
 
 template <class T>
 MatrixStatistics matrix_statistics(TensorView<const T> a) {
-  check_matrix(a.shape());
+  check_matrix("matrix_statistics", "a", a.shape());
   if (a.strides()[0] == 1 && a.strides()[1] != 1) {
     // Rows of the transpose are what lies together. Positions are then its first ones.
     MatrixStatistics result = matrix_statistics(a.transpose());

@@ -3,6 +3,7 @@
 #include "eckart/blas/threads.h"
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
+#include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/pca.h"
 #include "eckart/linalg/pca_solvers.h"
 
@@ -21,9 +22,9 @@ void check_width(const Pca<T>& model, TensorView<const T> x, Index width, const 
   if (x.rank() == 2 && x.size(1) == width) return;
   throw_shape_error(
       std::string("pca: ") + what + " is " + to_string(x.shape()) + " and the model " + "is of " +
-          std::to_string(model.components.size(0)) + " components of " +
-          std::to_string(model.components.size(1)) + " columns, but " + what +
-          " must be a matrix of " + std::to_string(width) + " columns",
+          counted(model.components.size(0), "component") + " of " +
+          counted(model.components.size(1), "column") + ", but " + what + " must be a matrix of " +
+          counted(width, "column"),
       x.rank() == 2 && x.size(0) == width ? std::string("with ") + what + " transposed it fits"
                                           : "");
 }

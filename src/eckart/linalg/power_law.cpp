@@ -177,6 +177,7 @@ std::optional<PowerLaw> power_law(TensorView<const double> singular_values,
   const std::size_t n_tail = logs.size() - fit.first;
   PowerLaw law{.alpha = 1 + fit.slope,
                .xmin = std::exp(logs[fit.first]),
+               .sigma_min = std::exp(logs[fit.first] / 2),
                .ks_distance = fit.distance,
                .standard_error = fit.slope / std::sqrt(static_cast<double>(n_tail)),
                .n_tail = static_cast<Index>(n_tail),

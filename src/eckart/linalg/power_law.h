@@ -22,6 +22,7 @@ namespace eckart {
 struct PowerLaw {
   double alpha = 0;           // exponent of the density, above 1
   double xmin = 0;            // an eigenvalue: the smallest one of the tail
+  double sigma_min = 0;       // its root, a singular value: right where xmin leaves double's range
   double ks_distance = 0;     // 0 to 1: largest difference of the two distribution functions
   double standard_error = 0;  // of alpha, asymptotic: (alpha - 1) / sqrt(n_tail)
   Index n_tail = 0;           // eigenvalues from xmin on
@@ -44,7 +45,8 @@ struct PowerLawOptions {
 /// and bound: both distribution functions are monotone, so that the ends of a range bound what is
 /// between, and an xmin is given up as soon as it is worse than the best. The result is that of
 /// looking at all n^2 / 2 pairs. 4,096 values take about 5 ms.
-/// Multiplying all values by one number changes xmin alone, up to rounding.
+/// Multiplying all values by one number changes xmin and sigma_min alone, up to rounding. The square
+/// of a value beyond 1.3e154 overflows: xmin is then infinite. Below 1.5e-162 it is 0.
 /// Throws ShapeError when `singular_values` is no vector, ArgumentError when one is negative or not
 /// finite, or `bootstrap` is negative.
 std::optional<PowerLaw> power_law(TensorView<const double> singular_values,

@@ -18,20 +18,29 @@
 namespace eckart {
 namespace {
 
+// What would make a vector of a.
+std::string arrangement(const Shape& a, const Shape& onto) {
+  if (a.rank() != 2) return {};
+  if (onto.rank() == 1 && onto.size(0) == a.size(0)) return "with a and onto swapped it fits";
+  if (a.size(0) != 1 && a.size(1) != 1) return {};
+  return "as a vector of " + counted(a.count(), "element") + " it is one";
+}
+
 void check_shapes(const Shape& a, const Shape& onto) {
   const std::string both = "project: a is " + to_string(a) + " and onto is " + to_string(onto);
-  if (a.rank() != 1) throw_shape_error(both + ", but a must be a vector");
+  if (a.rank() != 1) throw_shape_error(both + ", but a must be a vector", arrangement(a, onto));
   if (onto.rank() != 1 && onto.rank() != 2) {
     throw_shape_error(both + ", but onto must be a vector or a matrix");
   }
   if (onto.size(0) != a.size(0)) {
     std::string hint;
     if (onto.rank() == 2 && onto.size(1) == a.size(0)) {
-      hint = "with onto transposed it fits: its " + std::to_string(onto.size(0)) +
-             " rows then span the space";
+      hint = "with onto transposed it fits: its " + counted(onto.size(0), "row") + " then " +
+             (onto.size(0) == 1 ? "spans" : "span") + " the space";
     }
-    throw_shape_error(both + ", but onto's " + std::to_string(onto.size(0)) +
-                          " rows must equal a's " + std::to_string(a.size(0)) + " elements",
+    throw_shape_error(both + ", but onto's " +
+                          counted(onto.size(0), onto.rank() == 1 ? "element" : "row") +
+                          " must equal a's " + counted(a.size(0), "element"),
                       hint);
   }
   if (!a.has_names() || !onto.has_names() || onto.name(0).empty()) return;

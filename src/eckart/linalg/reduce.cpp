@@ -1,6 +1,7 @@
 #include "eckart/linalg/reduce.h"
 
 #include "eckart/core/errors.h"
+#include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/reduce_plan.h"
 #include "eckart/linalg/sums_simd.h"
 
@@ -132,9 +133,9 @@ Tensor<T> variances(std::string_view operation, TensorView<const T> x,
       plan_of(operation, x, {.axes = options.axes, .keep_axes = options.keep_axes}, true);
   const Index divisor = plan.reduced.count - options.correction;
   if (divisor <= 0 && plan.kept.count > 0) {
-    throw_argument_error(std::string(operation) + ": " + std::to_string(plan.reduced.count) +
-                         " elements less a correction of " + std::to_string(options.correction) +
-                         " is " + std::to_string(divisor) + ", but it divides and must be above 0");
+    throw_argument_error(std::string(operation) + ": " + counted(plan.reduced.count, "element") +
+                         " less a correction of " + std::to_string(options.correction) + " is " +
+                         std::to_string(divisor) + ", but it divides and must be above 0");
   }
   // In double: rounded to float a large mean would be off by more than the deviation.
   std::vector<double> means(static_cast<std::size_t>(plan.kept.count));

@@ -28,7 +28,6 @@ void check_strength(std::string_view operation, double strength) {
 
 template <class T>
 void check_arguments(std::string_view operation, TensorView<const T> a, TensorView<const T> b) {
-  check_matrix(operation, "a", a.shape());
   check_right_side(operation, a.shape(), b.shape());
   check_factorable(operation, a);
   check_finite(operation, "b", b);

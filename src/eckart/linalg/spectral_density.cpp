@@ -4,6 +4,7 @@
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
 #include "eckart/linalg/lanczos_space.h"
+#include "eckart/linalg/matrix_checks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -258,9 +259,9 @@ void check(const LinearOperator<T>& a, const QuadratureOptions& options) {
                          ", but it must be a finite number above 0");
   }
   if (options.probes < 2 || options.steps < 1) {
-    throw_argument_error("spectral_quadrature: " + std::to_string(options.probes) + " probes and " +
-                         std::to_string(options.steps) +
-                         " steps, but it takes at least 2 probes and 1 step");
+    throw_argument_error("spectral_quadrature: " + counted(options.probes, "probe") + " and " +
+                         counted(options.steps, "step") +
+                         ", but it takes at least 2 probes and 1 step");
   }
 }
 

@@ -1,6 +1,7 @@
 #include "eckart/linalg/spectrum.h"
 
 #include "eckart/core/errors.h"
+#include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/singular_values.h"
 #include "eckart/linalg/spectral_density.h"
 #include "eckart/linalg/spectrum_figures.h"
@@ -21,12 +22,17 @@ constexpr double estimate_floor = 1e-3;
 // ones need company.
 constexpr Index spare_probes = 8;
 
+// ||A||_F^2 / sigma_1^2, whose squares alone may leave double's range.
+double stable_rank_of(double frobenius_norm, double spectral_norm) {
+  return frobenius_norm / spectral_norm * (frobenius_norm / spectral_norm);
+}
+
 template <class T>
 FigureContext context_of(const Spectrum& spectrum, double spectral_norm,
                          const SpectrumOptions& options) {
   const auto longer = static_cast<double>(std::max(spectrum.shape.size(0), spectrum.shape.size(1)));
   return {.shape = spectrum.shape,
-          .energy = spectrum.is_exact ? 0 : spectrum.frobenius_norm * spectrum.frobenius_norm,
+          .energy = spectrum.is_exact ? 0 : stable_rank_of(spectrum.frobenius_norm, spectral_norm),
           .spectral_norm = spectral_norm,
           .rank_tolerance =
               longer * static_cast<double>(std::numeric_limits<T>::epsilon()) * spectral_norm,
@@ -48,12 +54,10 @@ void set_zero(Spectrum& spectrum, Index top) {
 
 void set_norms(Spectrum& spectrum, Estimate spectral_norm) {
   spectrum.spectral_norm = spectral_norm;
-  const auto stable_rank = [&](double sigma) {
-    return spectrum.frobenius_norm / sigma * (spectrum.frobenius_norm / sigma);
-  };
-  const double value = stable_rank(spectral_norm.value);
-  spectrum.stable_rank = {.value = value,
-                          .error = value - stable_rank(spectral_norm.value + spectral_norm.error)};
+  const double value = stable_rank_of(spectrum.frobenius_norm, spectral_norm.value);
+  const double least =
+      stable_rank_of(spectrum.frobenius_norm, spectral_norm.value + spectral_norm.error);
+  spectrum.stable_rank = {.value = value, .error = value - least};
 }
 
 template <class T>
@@ -119,19 +123,16 @@ void set_estimated(TensorView<const T> a, Index probes, const SpectrumOptions& o
 }
 
 void check(const Shape& shape, const SpectrumOptions& options) {
-  if (shape.rank() != 2) {
-    throw_shape_error("spectrum: a is " + to_string(shape) +
-                      ", but it must be a matrix, with two axes");
-  }
+  check_matrix("spectrum", "a", shape);
   if (options.top < 0 || options.bootstrap < 0 || options.exact_limit < 0) {
     throw_argument_error("spectrum: top is " + std::to_string(options.top) + ", bootstrap " +
                          std::to_string(options.bootstrap) + " and exact_limit " +
                          std::to_string(options.exact_limit) + ", but none may be negative");
   }
   if (options.probes < 2 || options.steps < 1) {
-    throw_argument_error("spectrum: " + std::to_string(options.probes) + " probes and " +
-                         std::to_string(options.steps) +
-                         " steps, but it takes at least 2 probes and 1 step");
+    throw_argument_error("spectrum: " + counted(options.probes, "probe") + " and " +
+                         counted(options.steps, "step") +
+                         ", but it takes at least 2 probes and 1 step");
   }
 }
 
@@ -145,6 +146,7 @@ Spectrum spectrum(TensorView<const T> a, const SpectrumOptions& options) {
   result.statistics = matrix_statistics(a);
   result.frobenius_norm = result.statistics.frobenius_norm;
   if (!result.statistics.is_finite()) {
+    result.frobenius_norm = std::numeric_limits<double>::quiet_NaN();
     result.method = "none: an entry is no finite number";
     return result;
   }

@@ -48,7 +48,7 @@ struct Spectrum {
   Index passes = 0;       // multiplications by A or A^T with a block of vectors; 0 when exact
   /// Norms, the largest entry, outlier rows and columns, and where NaN or an infinity stands first.
   MatrixStatistics statistics;
-  double frobenius_norm = 0;              // ||A||_F, over the finite entries
+  double frobenius_norm = 0;              // ||A||_F; NaN where an entry is no finite number
   std::optional<Estimate> spectral_norm;  // sigma_1. WeightWatcher calls sigma_1^2 so
   std::optional<Estimate> stable_rank;    // ||A||_F^2 / sigma_1^2
   /// exp(H(p)), p_i = sigma_i / sum sigma (Roy, Vetterli 2007). WeightWatcher's `entropy` has p_i =

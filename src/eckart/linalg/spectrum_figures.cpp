@@ -10,12 +10,14 @@ namespace {
 constexpr Index least_law_values = 10;
 
 double effective_rank(TensorView<const double> values) {
+  const double largest = values.count() > 0 ? values(0) : 0;
+  if (!(largest > 0)) return 0;
+  // Of parts of the largest, whose sum doesn't overflow.
   double sum = 0;
-  for (Index i = 0; i < values.count(); ++i) sum += values(i);
-  if (!(sum > 0)) return 0;
+  for (Index i = 0; i < values.count(); ++i) sum += values(i) / largest;
   double entropy = 0;
   for (Index i = 0; i < values.count(); ++i) {
-    const double share = values(i) / sum;
+    const double share = values(i) / largest / sum;
     if (share > 0) entropy -= share * std::log(share);
   }
   return std::exp(entropy);
@@ -24,12 +26,12 @@ double effective_rank(TensorView<const double> values) {
 // How many values hold the share of the sum of squares, the last one in part: a figure that moves
 // with the values, unlike the whole number above it. A share that is met up to rounding is met: of n
 // equal values, n / 2 hold half.
-// Squares are of values times `unit`, near 1, so that none overflows.
-double energy_rank(TensorView<const double> values, double unit, double energy) {
+// Squares, and `energy`, are of values in the unit of `largest`, so that none overflows.
+double energy_rank(TensorView<const double> values, double largest, double energy) {
   const double wanted = energy * (1 - 1e-12);
   double sum = 0;
   for (Index i = 0; i < values.count(); ++i) {
-    const double square = values(i) * unit * values(i) * unit;
+    const double square = values(i) / largest * (values(i) / largest);
     if (sum + square >= wanted) return static_cast<double>(i) + (wanted - sum) / square;
     sum += square;
   }
@@ -73,10 +75,10 @@ std::vector<double> figures_of(TensorView<const double> values, const FigureCont
   double rank = 0;
   for (Index i = 0; i < values.count(); ++i) rank += values(i) > context.rank_tolerance ? 1 : 0;
   figures.push_back(rank);
-  const double unit = context.spectral_norm > 0 ? 1 / context.spectral_norm : 1;
-  double energy = context.energy * unit * unit;
-  if (context.energy == 0) {
-    for (Index i = values.count() - 1; i >= 0; --i) energy += values(i) * unit * values(i) * unit;
+  const double unit = context.spectral_norm;
+  double energy = context.energy;
+  if (energy == 0) {
+    for (Index i = values.count() - 1; i >= 0; --i) energy += values(i) / unit * (values(i) / unit);
   }
   for (const double share : energy_shares) {
     figures.push_back(energy_rank(values, unit, share * energy));

@@ -14,7 +14,9 @@ inline constexpr Index n_density_bins = 64;
 /// What figures depend on beside the singular values.
 struct FigureContext {
   Shape shape;
-  double energy = 0;  // sum of squares that energy ranks are shares of; 0: that of the values
+  double energy =
+      0;  // what energy ranks are shares of, in squares of the spectral norm; 0: that of
+          // the values
   double spectral_norm = 0;   // above 0
   double rank_tolerance = 0;  // values above it count in the numerical rank
   double floor = 0;           // values below are no data for a power law

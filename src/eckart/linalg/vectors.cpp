@@ -33,11 +33,29 @@ std::string both(const Names& names, const Shape& left, const Shape& right) {
          " and " + std::string(names.right) + " is " + to_string(right);
 }
 
+// Every arrangement of two matrices whose rows are as long.
+std::string arrangements(const Names& names, const Shape& left, const Shape& right) {
+  std::string hint;
+  const auto consider = [&](const std::string& how, bool turn_left, bool turn_right) {
+    const Shape a = turn_left ? Shape{left.size(1), left.size(0)} : Shape(left.sizes());
+    const Shape b = turn_right ? Shape{right.size(1), right.size(0)} : Shape(right.sizes());
+    if (a.size(1) != b.size(1)) return;
+    hint += (hint.empty() ? "with " : "; with ") + how + " transposed it fits: " + to_string(a) +
+            " and " + to_string(b) + " gives " + to_string(Shape{a.size(0), b.size(0)});
+  };
+  consider(std::string(names.right), false, true);
+  consider(std::string(names.left), true, false);
+  consider("both", true, true);
+  return hint;
+}
+
 void check_same_axis(const Names& names, const Shape& left, const Shape& right,
                      std::string_view what) {
   if (left.size(-1) != right.size(-1)) {
-    throw_shape_error(both(names, left, right) + ", but " + std::string(what) +
-                      " must have as many elements in both");
+    throw_shape_error(
+        both(names, left, right) + ", but " + std::string(what) +
+            " must have as many elements in both",
+        left.rank() == 2 && right.rank() == 2 ? arrangements(names, left, right) : "");
   }
   const std::string& left_name = left.name(-1);
   const std::string& right_name = right.name(-1);
@@ -176,7 +194,8 @@ Tensor<T> normalized(TensorView<const T> x, std::string_view operation, std::str
   }
   Tensor<T> result = Tensor<T>::uninitialized(x.shape());
   const Index d = x.size(-1);
-  const Index n_rows = d == 0 ? 0 : x.count() / d;
+  Index n_rows = 1;
+  for (Index axis = 0; axis + 1 < x.rank(); ++axis) n_rows *= x.size(axis);
   std::vector<char> is_zero(static_cast<std::size_t>(n_rows), 0);
   const Index at_once = std::max<Index>(1, detail::piece_elements / std::max<Index>(1, d));
   parallel_for(n_rows, at_once, [&](Index begin, Index end) {
@@ -238,21 +257,21 @@ Tensor<T> normalize(TensorView<const T> x, const DirectionOptions& options) {
 }
 
 template <class T>
-double cosine_similarity(TensorView<const T> u, TensorView<const T> v,
+double cosine_similarity(TensorView<const T> a, TensorView<const T> b,
                          const DirectionOptions& options) {
-  check_vectors({"cosine_similarity", "u", "v"}, u.shape(), v.shape());
-  const double length_u = norm(u);
-  const double length_v = norm(v);
-  if (length_u == 0 || length_v == 0) {
+  check_vectors({"cosine_similarity", "a", "b"}, a.shape(), b.shape());
+  const double length_a = norm(a);
+  const double length_b = norm(b);
+  if (length_a == 0 || length_b == 0) {
     if (options.zero_vector == ZeroVector::error) {
-      refuse_zero("cosine_similarity", length_u == 0 ? "u" : "v");
+      refuse_zero("cosine_similarity", length_a == 0 ? "a" : "b");
     }
     return direction_of_zero(options.zero_vector);
   }
-  const double lengths = length_u * length_v;
+  const double lengths = length_a * length_b;
   // Products of the elements may have left the range of double where this has, or nearly.
   const bool is_safe = lengths > 0x1p-800 && lengths < 0x1p1000;
-  const double cosine = is_safe ? plain_dot(u, v) / lengths : dot(normalize(u), normalize(v));
+  const double cosine = is_safe ? plain_dot(a, b) / lengths : dot(normalize(a), normalize(b));
   return std::isnan(cosine) ? cosine : std::clamp(cosine, -1.0, 1.0);
 }
 
@@ -272,6 +291,11 @@ Tensor<T> cosine_similarities(TensorView<const T> a, TensorView<const T> b,
   Tensor<T> table = Tensor<T>::uninitialized(
       Shape({a.size(0), b.size(0)}, {std::move(row_name), std::move(column_name)}));
   blas::gemm(T{1}, unit_a.view(), unit_b.view().transpose(), T{0}, table.view());
+  // Rows without elements are zero vectors; the product, a sum of nothing, knows no NaN.
+  if (a.size(1) == 0) {
+    std::fill_n(table.data(), table.count(),
+                static_cast<T>(direction_of_zero(options.zero_vector)));
+  }
   for (Index i = 0; i < table.count(); ++i) {
     T& cosine = table.data()[i];
     if (!std::isnan(cosine)) cosine = std::clamp(cosine, T{-1}, T{1});

@@ -51,16 +51,16 @@ requires detail::Arrays<A> Tensor<detail::Element<A>> normalize(
   return normalize(detail::read_only(x), options);
 }
 
-/// The cosine of the angle between u and v (n elements each), from -1 to 1.
+/// The cosine of the angle between a and b (n elements each), from -1 to 1.
 /// Returns a double. Cost: three passes. Accuracy: (n / 65536 + 600) 2^-53; never beyond 1.
 /// Throws ShapeError as `dot`; ArgumentError for a zero vector, unless another policy is asked.
 template <class T>
-double cosine_similarity(TensorView<const T> u, TensorView<const T> v,
+double cosine_similarity(TensorView<const T> a, TensorView<const T> b,
                          const DirectionOptions& options = {});
-template <class U, class V>
-requires detail::Arrays<U, V>
-double cosine_similarity(const U& u, const V& v, const DirectionOptions& options = {}) {
-  return cosine_similarity(detail::read_only(u), detail::read_only(v), options);
+template <class A, class B>
+requires detail::Arrays<A, B>
+double cosine_similarity(const A& a, const B& b, const DirectionOptions& options = {}) {
+  return cosine_similarity(detail::read_only(a), detail::read_only(b), options);
 }
 
 /// Cosines of all rows of a (n_a x d) with all rows of b (n_b x d).
