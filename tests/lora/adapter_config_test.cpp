@@ -162,9 +162,9 @@ TEST(AdapterConfig, RefusesPatternsThatAreNoExpressions) {
 TEST(AdapterConfig, EndsAnExpressionThatWouldTakeForEver) {
   AdapterConfig config;
   config.target_pattern = "((a+)+)+[bc]";
-  EXPECT_EQ(
-      thrown_by<ArgumentError>([&] { is_target(config, std::string(60, 'a')); }),
-      "\"((a+)+)+[bc]\" can't be held against \"" + std::string(60, 'a') + "\": match limit exceeded");
+  EXPECT_EQ(thrown_by<ArgumentError>([&] { is_target(config, std::string(60, 'a')); }),
+            "\"((a+)+)+[bc]\" can't be held against \"" + std::string(60, 'a') +
+                "\": match limit exceeded");
 }
 
 TEST(AdapterConfig, IsWrittenAsPeftWritesIt) {
