@@ -31,7 +31,6 @@ bool has_array(const NpzFile& file, std::string_view name) {
 
 [[noreturn]] void refuse(const NpzFile& file, const std::string& why) { refuse(file.path(), why); }
 
-
 // An array of exactly these sizes.
 template <class T>
 Tensor<T> load_sized(const NpzFile& file, std::string_view name, const Shape& sizes) {
