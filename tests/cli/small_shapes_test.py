@@ -32,6 +32,9 @@ class SmallShapes(CommandTest):
         # A sum of nothing is 0.
         self.assertEqual(self.json_of("matmul", "3x0.npy", "0x3.npy")["values"], [[0] * 3] * 3)
         self.assertEqual(self.json_of("matmul", "[[2]]", "[[3]]")["values"], [[6]])
+        self.write("scalar.npy", npy())
+        self.assertEqual(self.fail_with(1, "matmul", "scalar.npy", "[[1]]"),
+                         "eckart: error: matmul: a is scalar and b is 1x1, but a product of matrices takes no scalar\n")
         self.assertIn("a's 0 columns must equal b's 3 rows", self.fail_with(1, "matmul", "3x0.npy", "3x0.npy"))
 
     def test_norms(self):

@@ -175,7 +175,7 @@ TEST(Reduce, OfNothing) {
   EXPECT_EQ(thrown_by<ArgumentError>([] { mean(Tensor<double>()); }),
             "mean: x is 0, but there must be at least one element to reduce");
   EXPECT_EQ(thrown_by<ArgumentError>([] { variance(Tensor<double>({1}), {.correction = 1}); }),
-            "variance: 1 elements less a correction of 1 is 0, but it divides and must be above 0");
+            "variance: 1 element less a correction of 1 is 0, but it divides and must be above 0");
 }
 
 TEST(Reduce, RefusesAxesThatAreNotThere) {

@@ -157,10 +157,9 @@ TEST(SpectralQuadrature, RefusesOptionsOutOfRange) {
   EXPECT_EQ(
       thrown_by<ArgumentError>([&] { spectral_quadrature<double>(op, {.frobenius_norm = 0}); }),
       "spectral_quadrature: frobenius_norm is 0.000000, but it must be a finite number above 0");
-  EXPECT_EQ(
-      thrown_by<ArgumentError>(
-          [&] { spectral_quadrature<double>(op, {.frobenius_norm = 3, .probes = 1}); }),
-      "spectral_quadrature: 1 probes and 12 steps, but it takes at least 2 probes and 1 step");
+  EXPECT_EQ(thrown_by<ArgumentError>(
+                [&] { spectral_quadrature<double>(op, {.frobenius_norm = 3, .probes = 1}); }),
+            "spectral_quadrature: 1 probe and 12 steps, but it takes at least 2 probes and 1 step");
   EXPECT_EQ(thrown_by<ArgumentError>(
                 [&] { spectral_quadrature<double>(nothing, {.frobenius_norm = 3}); }),
             "spectral_quadrature: a is 0x3, but it must have at least one element");
