@@ -9,7 +9,7 @@ namespace eckart::cli {
 void add_lora(CommandLine& line) {
   CLI::App* const group = add_command_group(
       line, {.name = "lora",
-             .summary = "Adapters of low rank: extract, merge, convert them, look into them",
+             .summary = "Adapters of low rank: extract, merge, resize, combine, convert them",
              .examples = {"eckart lora extract base/ tuned/ --rank 16 -o adapter",
                           "eckart lora inspect adapter/",
                           "eckart lora convert adapter/ --to kohya -o adapter.safetensors",

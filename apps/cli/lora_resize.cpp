@@ -38,7 +38,9 @@ struct RewriteCommand {
 
 RewriteOptions options_of(const RewriteCommand& command, const CommonOptions& common) {
   RewriteOptions options;
-  options.budget_bytes = command.ranks.budget_bytes;
+  if (command.ranks.budget_bytes) {
+    options.budget_bytes = static_cast<std::uint64_t>(*command.ranks.budget_bytes);
+  }
   options.max_rank = command.ranks.rule.max_rank;
   if (command.ranks.is_given() && !options.budget_bytes) options.rule = command.ranks.rule;
   options.dtype = command.dtype;

@@ -3,7 +3,6 @@
 
 #include "eckart/lora/rank_rule.h"
 
-#include <cstdint>
 #include <optional>
 
 #include <CLI/App.hpp>
@@ -12,7 +11,7 @@ namespace eckart::cli {
 
 struct RankOptions {
   RankRule rule;
-  std::optional<std::uint64_t> budget_bytes;
+  std::optional<Index> budget_bytes;
 
   bool is_given() const {
     return rule.rank > 0 || rule.energy > 0 || rule.error > 0 || rule.budget || budget_bytes;

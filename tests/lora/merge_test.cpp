@@ -226,7 +226,8 @@ TEST_F(Merge, WhatTwoAdaptersSaveCantBothReplaceIt) {
 TEST_F(Merge, AModuleToSaveIsEveryOneWhoseNameEndsSo) {
   const fs::path base = base_of({"w.weight", {1, 1}, {1}}, {{"input_layernorm.weight", {1}, {1}}});
   save_adapter(folder_ / "a",
-               {lora_b("w", {1, 1}, {1}), lora_a("w", {1, 1}, {1}),
+               {lora_b("w", {1, 1}, {1}),
+                lora_a("w", {1, 1}, {1}),
                 {"base_model.model.input_layernorm.weight", {1}, {3}}},
                R"(, "modules_to_save": ["norm"])");
   Case(base, {folder_ / "a"}).merge(target());
