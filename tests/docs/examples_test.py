@@ -1,8 +1,9 @@
 """Runs every example of the documents and compares what it prints with what the document shows.
 
 A fenced block marked `console` holds commands after `$ ` and, below each, exactly what it prints
-(standard output and standard error together). `./run` stands for the command itself. A block marked
-`cpp` must stand, paragraph for paragraph, in one file of docs/examples or src, which are built.
+(standard output and standard error together). `./run` stands for the command itself. All run in one
+scratch folder that shows the project's files, so that an example may write where it likes and the next
+one finds it. A block marked `cpp` must stand, paragraph for paragraph, in one file of docs/examples or src, which are built.
 
 usage: examples_test.py            checks
        examples_test.py --update   writes what the commands print now into the documents
@@ -14,6 +15,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -31,8 +33,17 @@ def blocks(document, language):
             yield line, match.group(2)
 
 
-def output_of(command):
-    """What the command prints in the root of the project, or None when it is not to be run."""
+def scratch_folder():
+    """A folder that looks like the root of the project, as a context that removes it."""
+    folder = tempfile.TemporaryDirectory(prefix="eckart-docs-")
+    for path in ROOT.iterdir():
+        if path.name not in ("build", ".git"):
+            (pathlib.Path(folder.name) / path.name).symlink_to(path)
+    return folder
+
+
+def output_of(command, folder):
+    """What the command prints, or None when it is not to be run."""
     if (command + "\n").startswith(NOT_RUN):
         return None
     if "models/" in command and not (ROOT / "models/all-MiniLM-L6-v2").is_dir():
@@ -41,7 +52,7 @@ def output_of(command):
     if not words.startswith("eckart "):
         raise AssertionError(f"not a command of eckart: {command}")
     words = shlex.quote(str(ECKART)) + words[len("eckart"):]
-    return subprocess.run(["bash", "-c", words], cwd=ROOT, text=True, timeout=120, check=False,
+    return subprocess.run(["bash", "-c", words], cwd=folder, text=True, timeout=120, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
 
 
@@ -59,19 +70,20 @@ def commands(block):
 class Examples(unittest.TestCase):
     maxDiff = None
 
-    def run_block(self, document, line, block):
+    def run_block(self, document, line, block, folder):
         for command, shown in commands(block):
             with self.subTest(document=str(document.relative_to(ROOT)), line=line, command=command):
-                printed = output_of(command)
+                printed = output_of(command, folder)
                 if printed is not None:
                     self.assertEqual(printed, shown)
 
     def test_console_blocks_print_what_they_show(self):
         n = 0
         for document in DOCUMENTS:
-            for line, block in blocks(document, "console"):
-                self.run_block(document, line, block)
-                n += 1
+            with scratch_folder() as folder:
+                for line, block in blocks(document, "console"):
+                    self.run_block(document, line, block, folder)
+                    n += 1
         self.assertGreater(n, 0, "no document has an example")
 
     def test_cpp_blocks_are_built_examples(self):
@@ -94,12 +106,13 @@ class Examples(unittest.TestCase):
 def update():
     for document in DOCUMENTS:
         text = document.read_text(encoding="utf-8")
-        for _, block in blocks(document, "console"):
-            fresh = ""
-            for command, shown in commands(block):
-                printed = output_of(command)
-                fresh += f"$ {command}\n" + (shown if printed is None else printed)
-            text = text.replace(f"```console\n{block}", f"```console\n{fresh}", 1)
+        with scratch_folder() as folder:
+            for _, block in blocks(document, "console"):
+                fresh = ""
+                for command, shown in commands(block):
+                    printed = output_of(command, folder)
+                    fresh += f"$ {command}\n" + (shown if printed is None else printed)
+                text = text.replace(f"```console\n{block}", f"```console\n{fresh}", 1)
         document.write_text(text, encoding="utf-8")
 
 
