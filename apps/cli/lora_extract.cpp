@@ -90,29 +90,21 @@ int run_extract(ExtractCommand command, const CommonOptions& common) {
   return 0;
 }
 
-CLI::Validator share() {
-  return CLI::Validator(
-      [](const std::string& text) {
-        double number = 0;
-        const bool is_one = CLI::detail::lexical_cast(text, number) && number > 0 && number < 1;
-        return is_one ? std::string() : "'" + text + "' must be a number above 0 and below 1";
-      },
-      "");
-}
-
 void add_rank_rules(CLI::App& app, ExtractRanks& ranks) {
   CLI::Option* const rank = add_number(
       app, {.name = "--rank", .effect = "Give every matrix this rank", .value = "R"}, ranks.rank);
-  CLI::Option* const energy =
-      app.add_option("--energy", ranks.energy,
-                     "Give each the smallest rank with this share of its squared norm: 0.95")
-          ->type_name("SHARE")
-          ->check(share());
-  CLI::Option* const error =
-      app.add_option("--error", ranks.relative_error,
-                     "Give each the smallest rank whose error is at most this share of its norm")
-          ->type_name("E")
-          ->check(share());
+  CLI::Option* const energy = add_decimal(
+      app,
+      {.name = "--energy",
+       .effect = "Give each the smallest rank with this share of its squared norm: 0.95",
+       .value = "SHARE"},
+      Decimals::above_0_below_1, [&ranks](double share) { ranks.energy = share; });
+  CLI::Option* const error = add_decimal(
+      app,
+      {.name = "--error",
+       .effect = "Give each the smallest rank whose error is at most this share of its norm",
+       .value = "E"},
+      Decimals::above_0_below_1, [&ranks](double share) { ranks.relative_error = share; });
   CLI::Option* const budget = add_size_or_number(
       app,
       {.name = "--budget",
@@ -126,23 +118,6 @@ void add_rank_rules(CLI::App& app, ExtractRanks& ranks) {
   error->excludes(budget);
   add_number(app, {.name = "--max-rank", .effect = "Give no matrix a larger rank", .value = "R"},
              ranks.max_rank);
-}
-
-// An option with a few values by name.
-template <class T>
-void add_choice(CLI::App& app, const OptionDefinition& definition,
-                const std::vector<std::pair<std::string, T>>& choices, T& chosen) {
-  add_text(app, definition, [definition, choices, &chosen](const std::string& text) {
-    std::string all;
-    for (const auto& [name, value] : choices) {
-      all += (all.empty() ? "" : ", ") + name;
-      if (name != text) continue;
-      chosen = value;
-      return;
-    }
-    throw_usage_error(definition.name + ": '" + text + "' is none of its values",
-                      "it takes " + all);
-  });
 }
 
 void add_rules(CLI::App& app, ExtractRules& rules) {
@@ -211,8 +186,7 @@ void add_lora_extract(CommandLine& line, CLI::App* group) {
   app->add_option("--base-name", command->options.base_name,
                   "What the adapter calls its base (default: BASE as given)")
       ->type_name("NAME");
-  app->add_option("--seed", command->options.seed, "Of the random start (default: 0)")
-      ->type_name("N");
+  add_seed(*app, "Of the random start (default: 0)", command->options.seed);
   app->add_flag("--dry-run", command->dry_run,
                 "Say what would become of each tensor, and write nothing");
 }

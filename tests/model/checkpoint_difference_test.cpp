@@ -104,7 +104,7 @@ TEST(CheckpointDifference, PutsEveryTensorOfBothIntoOneKind) {
 TEST(CheckpointDifference, MeasuresAChangeThatCanBeReadOff) {
   const Model a({f32("w", {2, 2}, {3, 0, 0, 4})});
   const Model b({f32("w", {2, 2}, {3, 0.5, 0, 4})});
-  const TensorDifference& one = difference(a, b).tensors.at(0);
+  const TensorDifference one = difference(a, b).tensors.at(0);
   EXPECT_EQ(one.norm_a, 5);
   EXPECT_EQ(one.difference_norm, 0.5);
   EXPECT_EQ(one.relative, 0.1);
@@ -178,9 +178,9 @@ TEST(CheckpointDifference, ShardsAndAPrefixAreNoDifference) {
 
 TEST(CheckpointDifference, IntegersAreComparedByTheirBytes) {
   const std::vector<std::int64_t> before = {1, 2}, after = {1, 3};
-  const TensorDifference& one = difference(Model({{"ids", Dtype::i64, {2}, bytes_of(before)}}),
-                                           Model({{"ids", Dtype::i64, {2}, bytes_of(after)}}))
-                                    .tensors.at(0);
+  const TensorDifference one = difference(Model({{"ids", Dtype::i64, {2}, bytes_of(before)}}),
+                                          Model({{"ids", Dtype::i64, {2}, bytes_of(after)}}))
+                                   .tensors.at(0);
   EXPECT_EQ(one.kind, DifferenceKind::changed);
   EXPECT_FALSE(one.has_values);
   EXPECT_EQ(one.note, "other bytes; I64 is no floating dtype");
@@ -194,12 +194,12 @@ TEST(CheckpointDifference, ATiedHeadThatIsStoredOnOneSideIsComparedWithItsEmbedd
   const Stored embedding = f32("model.embed_tokens.weight", {2, 2}, {1, 2, 3, 4});
   const Model a({embedding});
   const Model b({embedding, f32("lm_head.weight", {2, 2}, {1, 2, 3, 5})});
-  const TensorDifference& head = checkpoint_difference(a.side(&tied), b.side()).tensors.at(0);
+  const TensorDifference head = checkpoint_difference(a.side(&tied), b.side()).tensors.at(0);
   EXPECT_EQ(head.name, "lm_head.weight");
   EXPECT_EQ(head.kind, DifferenceKind::changed);
   EXPECT_EQ(head.largest, 1);
   EXPECT_EQ(head.note, "tied to model.embed_tokens.weight before");
-  const TensorDifference& back = checkpoint_difference(b.side(), a.side(&tied)).tensors.at(0);
+  const TensorDifference back = checkpoint_difference(b.side(), a.side(&tied)).tensors.at(0);
   EXPECT_EQ(back.name, "lm_head.weight");
   EXPECT_EQ(back.note, "tied to model.embed_tokens.weight after");
 }
@@ -214,7 +214,7 @@ TEST(CheckpointDifference, AnAddedCopyOfAnotherTensorIsSaidToBeOne) {
 
 TEST(CheckpointDifference, WhatIsNoNumberIsCountedAndPlaced) {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  const TensorDifference& one =
+  const TensorDifference one =
       difference(Model({f32("w", {2, 2}, {1, 2, 3, 4})}), Model({f32("w", {2, 2}, {1, 2, 5, nan})}))
           .tensors.at(0);
   EXPECT_EQ(one.n_not_finite, 1);
@@ -226,7 +226,7 @@ TEST(CheckpointDifference, WhatIsNoNumberIsCountedAndPlaced) {
 }
 
 TEST(CheckpointDifference, FromNothingIsInfinite) {
-  const TensorDifference& one =
+  const TensorDifference one =
       difference(Model({f32("w", {2}, {0, 0})}), Model({f32("w", {2}, {0, 1})})).tensors.at(0);
   EXPECT_TRUE(std::isinf(one.relative));
   EXPECT_EQ(one.difference_norm, 1);
@@ -234,9 +234,9 @@ TEST(CheckpointDifference, FromNothingIsInfinite) {
 
 TEST(CheckpointDifference, AStackOfExpertsIsOneMatrixOfAllTheirRows) {
   const std::vector<float> before(12, 1.0F), after(12, 2.0F);
-  const TensorDifference& one = difference(Model({f32("experts.w", {2, 2, 3}, before)}),
-                                           Model({f32("experts.w", {2, 2, 3}, after)}))
-                                    .tensors.at(0);
+  const TensorDifference one = difference(Model({f32("experts.w", {2, 2, 3}, before)}),
+                                          Model({f32("experts.w", {2, 2, 3}, after)}))
+                                   .tensors.at(0);
   EXPECT_EQ(one.spectrum->shape, (Shape{4, 3}));
   EXPECT_NEAR(one.spectrum->spectral_norm->value, std::sqrt(12.0), 1e-6);
 }
