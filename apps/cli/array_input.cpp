@@ -183,6 +183,7 @@ ArrayInput open_npz_array(ArrayInput input, const FileArgument& file) {
   const auto archive = std::make_shared<const NpzFile>(open_npz(file.path));
   const std::vector<NpzMember>& members = archive->members();
   std::vector<std::string> names;
+  names.reserve(members.size());
   for (const NpzMember& member : members) names.push_back(member.name);
   if (!file.member && names.size() != 1) refuse_several(input, file.path, "array", names);
   const std::string name = file.member.value_or(names.empty() ? "" : names.front());
@@ -225,6 +226,7 @@ ArrayInput open_checkpoint_array(ArrayInput input, const FileArgument& file) {
   const std::vector<CheckpointTensor>& tensors = checkpoint->tensors();
   if (!file.member && tensors.size() != 1) {
     std::vector<std::string> names;
+    names.reserve(tensors.size());
     for (const CheckpointTensor& tensor : tensors) names.push_back(tensor.stored->name);
     refuse_several(input, file.path, "tensor", names);
   }

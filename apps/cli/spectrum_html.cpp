@@ -102,6 +102,7 @@ std::string facts(const Spectrum& s) {
         fmt::format("{} at [{}, {}]", figure(s.statistics.largest), at->row, at->column));
   }
   std::vector<std::string> top;
+  top.reserve(s.top.size());
   for (const Estimate& value : s.top) top.push_back(shown(value));
   if (!top.empty()) add("largest σ", fmt::format("{}", fmt::join(top, ", ")));
   text += "</dl>";

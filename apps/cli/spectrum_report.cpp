@@ -198,6 +198,7 @@ std::string details_text(const MatrixSpectrum& one) {
          fmt::format("{} at [{}, {}]", figure(s.statistics.largest), at->row, at->column));
   }
   std::vector<std::string> top;
+  top.reserve(s.top.size());
   for (const Estimate& value : s.top) top.push_back(with_error(value));
   if (!top.empty()) line("largest sigma", fmt::format("{}", fmt::join(top, "  ")));
   for (const std::string& note : notes_of(s)) line("note", note);
