@@ -172,7 +172,7 @@ class LoraExtract(CommandTest):
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["base", "tuned"])
 
     def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(self):
-        size, n = 512, 12
+        size, n = 192, 10
         self.write_model("base", {f"layers.{i}.w.weight": ("F32", [size, size], floats([1.0]) * (size * size))
                                   for i in range(n)})
         changed = {}
