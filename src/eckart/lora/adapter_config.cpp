@@ -91,7 +91,7 @@ void refuse_what_is_not_computed(const Json& json, const std::string& source) {
     if (is_empty(value) || contains(read_fields, key) || contains(harmless_fields, key)) continue;
     const auto* const known =
         std::find_if(unread_fields.begin(), unread_fields.end(),
-                     [&](const ChangesDelta& field) { return field.field == key; });
+                     [&name = key](const ChangesDelta& field) { return field.field == name; });
     if (known != unread_fields.end()) {
       throw_field_error(
           source, key + " is set, but Eckart does not compute it: " + std::string(known->what));
