@@ -136,6 +136,7 @@ TEST(Spectrum, FiguresOfVeryLargeAndSmallMatricesAreThoseOfAnyScale) {
       for (std::size_t i = 0; i < energy_shares.size(); ++i) {
         EXPECT_EQ((*other.energy_ranks)[i].value, (*s.energy_ranks)[i].value) << scale;
       }
+      ASSERT_TRUE(other.power_law && other.marchenko_pastur) << scale;
       EXPECT_NEAR(other.power_law->alpha, s.power_law->alpha, 1e-9) << scale;
       EXPECT_NEAR(other.power_law->sigma_min / scale / s.power_law->sigma_min, 1, 1e-9) << scale;
       EXPECT_NEAR(other.marchenko_pastur->noise / scale / s.marchenko_pastur->noise, 1, 1e-9)

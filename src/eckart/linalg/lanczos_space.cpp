@@ -125,9 +125,11 @@ class Lanczos {
     Tensor<T> z = Tensor<T>::uninitialized({n, k});
     apply(is_tall_, x, y);
     // Scaled in between: A^T A of a float matrix need not have a float's range.
-    const T scale = static_cast<T>(1 / result_.scale);
+    // Divided: of a matrix of subnormal numbers, T has no inverse of the scale.
     parallel_for(y.count(), Index{1} << 16, [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) y.data()[i] *= scale;
+      for (Index i = begin; i < end; ++i) {
+        y.data()[i] = static_cast<T>(static_cast<double>(y.data()[i]) / result_.scale);
+      }
     });
     apply(!is_tall_, y, z);
     result_.passes += 2;

@@ -48,8 +48,7 @@ Nodes nodes_of(const LanczosSpace& krylov, const Eigen& eigen) {
   blas::gemm(1.0, TensorView<const double>(last, {d, b}, {-d, 1}),
              TensorView<const double>(krylov.start.view()), 0.0, nodes.weights.view());
   for (Index i = 0; i < d; ++i) {
-    nodes.values(i) = std::max(0.0, eigen.values[static_cast<std::size_t>(d - 1 - i)]) *
-                      krylov.scale * krylov.scale;
+    nodes.values(i) = std::max(0.0, eigen.values[static_cast<std::size_t>(d - 1 - i)]);
   }
   for (Index i = 0; i < nodes.weights.count(); ++i) {
     nodes.weights.data()[i] *= nodes.weights.data()[i];
@@ -72,7 +71,7 @@ Tensor<double> residuals_of(const LanczosSpace& krylov, const Eigen& eigen) {
   for (Index i = 0; i < d; ++i) {
     double square = 0;
     for (Index j = 0; j < last.size(1); ++j) square += last(i, j) * product(i, j);
-    residuals(d - 1 - i) = std::sqrt(std::max(0.0, square)) * krylov.scale * krylov.scale;
+    residuals(d - 1 - i) = std::sqrt(std::max(0.0, square));
   }
   return residuals;
 }
@@ -213,6 +212,12 @@ Tensor<double> values_of(const SpectralQuadrature& quadrature, const Nodes& node
   return values;
 }
 
+// Back from the units of the nodes.
+Tensor<double> rescaled(Tensor<double> values, double scale) {
+  for (Index i = 0; i < values.count(); ++i) values(i) *= scale;
+  return values;
+}
+
 // The mean of the two rules.
 Tensor<double> mean_values(const SpectralQuadrature& quadrature, const Variant& variant) {
   Tensor<double> values = values_of(quadrature, quadrature.gauss, variant);
@@ -273,8 +278,10 @@ SpectralQuadrature spectral_quadrature(const LinearOperator<T>& a,
   check(a, options);
   const LanczosSpace krylov = detail::lanczos_space(a, options);
   const Eigen eigen = eigen_of(krylov.projected);
+  const double norm = options.frobenius_norm / krylov.scale;
   SpectralQuadrature quadrature{.size = krylov.size,
-                                .energy = options.frobenius_norm * options.frobenius_norm,
+                                .scale = krylov.scale,
+                                .energy = norm * norm,
                                 .gauss = nodes_of(krylov, eigen),
                                 .radau = {},
                                 .residuals = residuals_of(krylov, eigen),
@@ -289,7 +296,7 @@ SpectralQuadrature spectral_quadrature(const LinearOperator<T>& a,
 }
 
 Tensor<double> estimated_singular_values(const SpectralQuadrature& quadrature) {
-  return mean_values(quadrature, {});
+  return rescaled(mean_values(quadrature, {}), quadrature.scale);
 }
 
 std::vector<Estimate> estimate_figures(
@@ -304,8 +311,10 @@ std::vector<Estimate> estimate_figures(
   std::vector<std::vector<double>> all(n_probes + others.size());
   parallel_for(static_cast<Index>(all.size()), 1, [&](Index begin, Index end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-      all[i] = i < n_probes ? figures(mean_values(quadrature, {.left_out = static_cast<Index>(i)}))
-                            : figures(others[i - n_probes]);
+      Tensor<double> values = i < n_probes
+                                  ? mean_values(quadrature, {.left_out = static_cast<Index>(i)})
+                                  : Tensor<double>(others[i - n_probes]);
+      all[i] = figures(rescaled(std::move(values), quadrature.scale));
     }
   });
   const auto n = static_cast<double>(n_probes);
@@ -344,8 +353,9 @@ std::vector<Estimate> largest_singular_values(const SpectralQuadrature& quadratu
     // The square bounds what stands alone; what does not may be off by the residual itself.
     const bool is_alone = residual <= converged * gap;
     const double error = (is_alone ? residual * residual / gap : residual) + least;
-    top.push_back(
-        {.value = std::sqrt(theta), .error = std::sqrt(theta + error) - std::sqrt(theta)});
+    const double value = std::sqrt(theta);
+    top.push_back({.value = quadrature.scale * value,
+                   .error = quadrature.scale * (std::sqrt(theta + error) - value)});
   }
   return top;
 }

@@ -37,8 +37,11 @@ struct SpectralQuadrature {
     Tensor<double> weights;  // nodes x probes; each probe's sum to `size`
   };
 
-  Index size = 0;     // min(rows, columns): how many singular values there are
-  double energy = 0;  // ||A||_F^2, the sum of all eigenvalues
+  Index size = 0;  // min(rows, columns): how many singular values there are
+  /// A power of two near ||A||_F. Values, energy and residuals are those of A / scale, whose squares
+  /// stay in double's range.
+  double scale = 1;
+  double energy = 0;  // ||A||_F^2 / scale^2, the sum of all eigenvalues
   Nodes gauss;
   Nodes radau;               // without nodes where `is_exhausted`: Gauss' rule is exact then
   Tensor<double> residuals;  // of each of Gauss' nodes: an eigenvalue of A^T A lies within

@@ -14,9 +14,8 @@ inline constexpr Index n_density_bins = 64;
 /// What figures depend on beside the singular values.
 struct FigureContext {
   Shape shape;
-  double energy =
-      0;  // what energy ranks are shares of, in squares of the spectral norm; 0: that of
-          // the values
+  /// What energy ranks are shares of, in squares of the spectral norm; 0: that of the values.
+  double energy = 0;
   double spectral_norm = 0;   // above 0
   double rank_tolerance = 0;  // values above it count in the numerical rank
   double floor = 0;           // values below are no data for a power law
@@ -24,8 +23,8 @@ struct FigureContext {
   std::uint64_t seed = 0;
 };
 
-/// In this order: effective rank, numerical rank, energy ranks (not yet rounded up), alpha, noise, values above the edge,
-/// spikes, the density's bins. What has no value is 0.
+/// In this order: effective rank, numerical rank, energy ranks (not yet rounded up), alpha, noise,
+/// values above the edge, spikes, the density's bins. What has no value is 0.
 std::vector<double> figures_of(TensorView<const double> values, const FigureContext& context);
 
 /// Writes estimates, in the order of `figures_of`, into the spectrum. `values` must be set.
