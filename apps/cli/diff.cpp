@@ -11,6 +11,7 @@
 #include "console.h"
 #include "diff_report.h"
 #include "model_input.h"
+#include "usage.h"
 #include <CLI/CLI.hpp>
 
 namespace eckart::cli {
@@ -83,10 +84,8 @@ void add_diff(CommandLine& line) {
       ->add_flag("--exact", options->options.spectrum.exact,
                  "Compute all singular values of large matrices too, instead of estimates")
       ->excludes(none);
-  command
-      ->add_option("--seed", options->options.spectrum.seed,
-                   "Of the random vectors of estimates (default: 0)")
-      ->type_name("N");
+  add_seed(*command, "Of the random vectors of estimates (default: 0)",
+           options->options.spectrum.seed);
 }
 
 }  // namespace eckart::cli

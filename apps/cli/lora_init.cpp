@@ -196,9 +196,7 @@ void add_lora_init(CommandLine& line, CLI::App* group) {
              .effect = "Write the factors as F32, F16 or BF16 (default: as they come)",
              .value = "DTYPE"},
             options.dtype);
-  app->add_option("--seed", options.seed, "With --pissa: of the random start (default: 0)")
-      ->type_name("N")
-      ->needs(pissa);
+  add_seed(*app, "With --pissa: of the random start (default: 0)", options.seed)->needs(pissa);
   app->add_flag("--exact", options.exact,
                 "With --pissa: from the whole spectrum of each matrix, instead of an approximation "
                 "within 0.01% of the best")

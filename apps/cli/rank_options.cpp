@@ -6,39 +6,22 @@
 #include <CLI/CLI.hpp>
 
 namespace eckart::cli {
-namespace {
-
-CLI::Validator share(bool with_one) {
-  return CLI::Validator(
-      [with_one](const std::string& text) {
-        double share = 0;
-        const bool is_one = CLI::detail::lexical_cast(text, share) && share > 0 &&
-                            (share < 1 || (with_one && share == 1));
-        return is_one ? std::string()
-                      : "'" + text + "' must be a number above 0 and " +
-                            (with_one ? "at most 1" : "below 1");
-      },
-      "");
-}
-
-}  // namespace
-
 void add_rank_options(CLI::App& command, RankOptions& options) {
   CLI::Option* const rank =
       add_number(command, {.name = "--rank", .effect = "Keep this rank at most", .value = "R"},
                  options.rule.rank);
-  CLI::Option* const energy =
-      command
-          .add_option("--energy", options.rule.energy,
-                      "Keep the least ranks with this share of each squared norm: 0.95")
-          ->type_name("SHARE")
-          ->check(share(true));
-  CLI::Option* const error =
-      command
-          .add_option("--error", options.rule.error,
-                      "Keep the least ranks that lose at most this share of each norm: 0.1")
-          ->type_name("E")
-          ->check(share(false));
+  CLI::Option* const energy = add_decimal(
+      command,
+      {.name = "--energy",
+       .effect = "Keep the least ranks with this share of each squared norm: 0.95",
+       .value = "SHARE"},
+      Decimals::above_0_to_1, [&options](double share) { options.rule.energy = share; });
+  CLI::Option* const error = add_decimal(
+      command,
+      {.name = "--error",
+       .effect = "Keep the least ranks that lose at most this share of each norm: 0.1",
+       .value = "E"},
+      Decimals::above_0_below_1, [&options](double share) { options.rule.error = share; });
   CLI::Option* const budget = add_size_or_number(
       command,
       {.name = "--budget",
