@@ -72,9 +72,9 @@ class Inspect(CommandTest):
 adapter   PEFT: 2 modules of rank 2
 16 parameters   64 B F32
 
-  module            shape  rank  alpha  scale   norm  sigma_1  stable  effective  50/90/99%
-  model.layers.0.k    2x2     2      4      2   20.1       20    1.01      1.356      1/1/1  spike
-  model.layers.0.q    2x2     2      4      2     10        8   1.562       1.98      1/2/2
+  module            shape  rank  alpha  scale  norm  sigma_1  stable  effective  50/90/99%
+  model.layers.0.k    2x2     2      4      2  20.1       20    1.01      1.356      1/1/1  spike
+  model.layers.0.q    2x2     2      4      2    10        8   1.562       1.98      1/2/2
 
 1 of 2 modules has a rank-one spike: sigma_1 is at least 5 times sigma_2
 """)
