@@ -225,11 +225,11 @@ class LoraExtract(CommandTest):
         for arguments, said in (
             ([], "nothing says how much to keep"),
             (["--rank", "0"], "--rank is 0, but must be from 1"),
-            (["--energy", "1"], "'1' must be a number above 0 and below 1"),
+            (["--energy", "1"], "--energy is '1', but must be a number above 0 and below 1"),
             (["--rank", "2", "--energy", "0.5"], "--rank"),
             (["--budget", "much"], "--budget: 'much' is no number of bytes"),
-            (["--rank", "2", "--for", "ollama"], "--for: 'ollama' is none of its values"),
-            (["--rank", "2", "--embeddings", "no"], "it takes save, lora, skip"),
+            (["--rank", "2", "--for", "ollama"], "--for is 'ollama', but must be vllm or llama.cpp"),
+            (["--rank", "2", "--embeddings", "no"], "--embeddings is 'no', but must be save, lora or skip"),
         ):
             self.assertIn(said, self.fail_with(2, "lora", "extract", "base", "tuned", "-o", "adapter", *arguments))
         self.assertIn("--output is missing", self.fail_with(2, "lora", "extract", "base", "tuned", "--rank", "2"))
