@@ -12,8 +12,8 @@ class Command(CommandTest):
     def test_help_shows_an_example_first_for_every_command(self):
         commands = re.findall(r"^  (\w+)  ", self.succeed("--help"), re.MULTILINE)
         self.assertEqual(sorted(commands), [
-            "check", "completion", "cosine", "count", "eigh", "inspect", "lowrank", "lstsq", "man", "matmul", "norm",
-            "pca", "project", "rank", "shapes", "solve", "spectrum", "svd"])
+            "check", "completion", "cosine", "count", "diff", "eigh", "inspect", "lora", "lowrank", "lstsq", "man", "matmul",
+            "norm", "pca", "project", "rank", "shapes", "solve", "spectrum", "svd"])
         for command in commands:
             text = self.succeed(command, "--help")
             self.assertTrue(text.startswith(f"Example:\n  $ eckart {command}"), text)
