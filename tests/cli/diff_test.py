@@ -31,7 +31,7 @@ class Diff(CommandTest):
         self.assertEqual(one["spectrum"]["energy_ranks"]["90%"]["value"], 1)
         text = self.succeed("diff", "a.safetensors", "b.safetensors")
         self.assertIn("4 tensors: 1 changed, 1 unchanged, 1 added, 1 removed   the changed ones by 0.1000 of their norm", text)
-        self.assertRegex(text, r"w +2x2 +F32 +0\.1 +0\.5 +0\.5 +1 +1 +1 +1")
+        self.assertRegex(text, r"w +2x2 +F32 +0\.1000 +0\.5000 +0\.5000 +1 +1 +1 +1")
         self.assertRegex(text, r"unchanged +n +1, F32")
         self.assertRegex(text, r"added +new +3, F32")
         self.assertRegex(text, r"removed +old +1, F32")
