@@ -1,7 +1,7 @@
 // Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18 (AMX).
 #include "eckart/blas/bf16_tile_kernels.h"
 
-#if defined(__AMX_BF16__) && defined(__AVX512BF16__)
+#if defined(ECKART_BF16_TILES)
 #include <immintrin.h>
 
 namespace eckart::blas::tiles {
