@@ -339,7 +339,8 @@ TEST(Extract, ForOthersAllFactorsHaveOneRankAndTheRestIsLeftOut) {
   EXPECT_NEAR(report.left_out, std::hypot(norm_of(table), norm_of(whole_numbers({8}, 4))), 1e-4);
   const ExtractReport by_energy = pair.extract(
       {.rules = {.consumer = Consumer::llama_cpp}, .ranks = {.energy = 0.9}}, "energy");
-  for (const AdapterModule& module : pair.adapter("energy").modules()) {
+  const Adapter of_energy = pair.adapter("energy");
+  for (const AdapterModule& module : of_energy.modules()) {
     EXPECT_EQ(module.rank, by_energy.rank);
   }
 }
