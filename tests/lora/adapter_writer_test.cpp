@@ -99,6 +99,25 @@ TEST(AdapterWriter, NestsTheParametersOfOneModule) {
   EXPECT_TRUE(has_elements(delta_of(adapter, gate, 1).view(), {1000, 2000, 2000, 4000}));
 }
 
+TEST(AdapterWriter, CallsATrainedBiasOfAnAdaptedModuleThatOfItsBaseLayer) {
+  const ScratchFolder folder;
+  OutputFolder output(folder / "out", fingerprint());
+  AdapterWriter writer(output, Dtype::f32);
+  writer.add(module_of("q", 1));
+  const float bias[] = {9, 8};
+  writer.add_saved("q.bias", Dtype::f32, Shape{2}, std::as_bytes(std::span(bias)));
+  writer.add_saved("norm.bias", Dtype::f32, Shape{2}, std::as_bytes(std::span(bias)));
+  AdapterConfig config;
+  config.bias = "all";
+  writer.finish(std::move(config));
+  output.commit();
+  const Adapter adapter = open_adapter(folder / "out");
+  EXPECT_NE(adapter.file().find("base_model.model.q.base_layer.bias"), nullptr);
+  EXPECT_NE(adapter.file().find("base_model.model.norm.bias"), nullptr);
+  ASSERT_EQ(adapter.saved().size(), 2U);
+  EXPECT_EQ(adapter.saved()[1].name, "q.bias");
+}
+
 TEST(AdapterWriter, GoesOnWithWhatAKilledRunHadFinished) {
   const ScratchFolder folder;
   {

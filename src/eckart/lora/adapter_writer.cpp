@@ -128,6 +128,14 @@ void check_factors(const NewModule& module) {
   }
 }
 
+// A trained bias of a module that has a LoRA is that of the layer which PEFT wraps.
+std::string saved_key(const std::string& name, const std::map<std::string, std::string>& keys) {
+  const std::size_t dot = name.rfind('.');
+  const auto module = dot == std::string::npos ? keys.end() : keys.find(name.substr(0, dot));
+  if (module == keys.end()) return detail::peft_key(name);
+  return module->second + ".base_layer" + name.substr(dot);
+}
+
 struct Planned {
   std::string part;
   std::string name;  // in the file
@@ -234,7 +242,7 @@ void AdapterWriter::finish(AdapterConfig config,
     std::uint64_t begin = 0;
     for (const Json& tensor : note.at("tensors")) {
       Planned plan{.part = part,
-                   .name = (is_module ? keys.at(name) : detail::peft_key(name)) +
+                   .name = (is_module ? keys.at(name) : saved_key(name, keys)) +
                            tensor.at("name").get<std::string>(),
                    .dtype = parse_dtype(tensor.at("dtype").get<std::string>()).value_or(Dtype::f32),
                    .shape = Shape(tensor.at("shape").get<std::vector<Index>>()),
