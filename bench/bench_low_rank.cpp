@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -176,6 +177,13 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) return measure_all();
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+  const std::map<std::string, std::size_t> n_operands = {
+      {"--write", 3}, {"--serve", 3}, {"--serve-exact", 2}, {"--serve-values", 1}};
+  const auto wanted = n_operands.find(arguments[0]);
+  if (wanted == n_operands.end() || wanted->second != rest.size()) {
+    fmt::print(stderr, "usage: see the first lines of bench/bench_low_rank.cpp\n");
+    return 2;
+  }
   if (arguments[0] == "--write") {
     const Index n = std::stoll(rest.at(1));
     eckart::save_npy(rest.at(2),

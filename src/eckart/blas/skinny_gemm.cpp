@@ -1,9 +1,10 @@
 // Highway includes this file once for each instruction set and again for the part that is compiled
 // once; HWY_DYNAMIC_DISPATCH then takes the best set that the machine has.
 //
-// x is copied to panels of up to four vectors, which the inner loop reads in order. It keeps 6 x 4
-// vectors of c in registers and does 24 multiplications and additions of vectors for each six
-// numbers of a and four vectors of x that it loads. A block of a is read once for all panels of x.
+// x is copied to panels of up to four vectors (two where there are but 16 registers), which the inner
+// loop reads in order. It keeps six rows of such a panel of c in registers and does 24 (12)
+// multiplications and additions of vectors for each six numbers of a and four (two) vectors of x
+// that it loads. A block of a is read once for all panels of x.
 #include "eckart/blas/skinny_gemm.h"
 
 #include "eckart/core/parallel.h"
@@ -30,6 +31,13 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 
 constexpr Index tile_rows = 6;
+// Six rows of so many vectors of sums, as many vectors of x and one number of a fit the registers:
+// 32 of AVX-512, NEON and SVE, 16 of SSE and AVX2.
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SSSE3
+constexpr Index panel_vectors = 2;
+#else
+constexpr Index panel_vectors = 4;
+#endif
 // What one thread needs of a product, in numbers of floats.
 struct Sizes {
   Index lanes, panel, n_panels;
@@ -37,14 +45,14 @@ struct Sizes {
 
 Sizes sizes_of(Index n) {
   const auto lanes = static_cast<Index>(hn::Lanes(D()));
-  const Index panel = 4 * lanes;
+  const Index panel = panel_vectors * lanes;
   return {lanes, panel, (n + panel - 1) / panel};
 }
 
-// Vectors of panel number `panel`, of which the last may have fewer than four.
+// Vectors of panel number `panel`, of which the last may have fewer than the others.
 Index vectors_of(const Sizes& sizes, Index n, Index panel) {
   const Index columns = n - panel * sizes.panel;
-  return columns >= sizes.panel ? 4 : (columns + sizes.lanes - 1) / sizes.lanes;
+  return columns >= sizes.panel ? panel_vectors : (columns + sizes.lanes - 1) / sizes.lanes;
 }
 
 // Rows [first, first + count) of x, padded with zeros to whole vectors: for each panel, for each
@@ -99,22 +107,37 @@ HWY_INLINE void tile(Rows a, const float* HWY_RESTRICT x, Index count, float* HW
   }
 }
 
+struct Tile {
+  Rows a;
+  const float* x;
+  Index count;
+  float* out;
+};
+
 template <std::size_t n_vectors>
-void tile_of(Index height, Rows a, const float* x, Index count, float* out) {
+void tile_of_height(Index height, const Tile& t) {
   switch (height) {
     case 1:
-      return tile<1, n_vectors>(a, x, count, out);
+      return tile<1, n_vectors>(t.a, t.x, t.count, t.out);
     case 2:
-      return tile<2, n_vectors>(a, x, count, out);
+      return tile<2, n_vectors>(t.a, t.x, t.count, t.out);
     case 3:
-      return tile<3, n_vectors>(a, x, count, out);
+      return tile<3, n_vectors>(t.a, t.x, t.count, t.out);
     case 4:
-      return tile<4, n_vectors>(a, x, count, out);
+      return tile<4, n_vectors>(t.a, t.x, t.count, t.out);
     case 5:
-      return tile<5, n_vectors>(a, x, count, out);
+      return tile<5, n_vectors>(t.a, t.x, t.count, t.out);
     default:
-      return tile<6, n_vectors>(a, x, count, out);
+      return tile<6, n_vectors>(t.a, t.x, t.count, t.out);
   }
+}
+
+void tile_of(Index n_vectors, Index height, const Tile& t) {
+  if constexpr (panel_vectors > 2) {
+    if (n_vectors == 3) return tile_of_height<3>(height, t);
+    if (n_vectors == 4) return tile_of_height<4>(height, t);
+  }
+  return n_vectors == 1 ? tile_of_height<1>(height, t) : tile_of_height<2>(height, t);
 }
 
 // Rows [row, row + rows) of c += alpha a x, over one block of the sum. `a` is where the first of
@@ -132,19 +155,7 @@ void multiply_block(const blas::SkinnyProduct& p, Index row, Index rows, Index c
       const Index column = panel * sizes.panel;
       const Index filled = width < p.n - column ? width : p.n - column;
       const float* const columns = x + column * count;
-      switch (n_vectors) {
-        case 1:
-          tile_of<1>(height, from, columns, count, sums);
-          break;
-        case 2:
-          tile_of<2>(height, from, columns, count, sums);
-          break;
-        case 3:
-          tile_of<3>(height, from, columns, count, sums);
-          break;
-        default:
-          tile_of<4>(height, from, columns, count, sums);
-      }
+      tile_of(n_vectors, height, {from, columns, count, sums});
       for (Index r = 0; r < height; ++r) {
         float* to = p.c + (row + begin + r) * p.ldc + column;
         for (Index i = 0; i < filled; ++i) to[i] += p.alpha * sums[r * width + i];
@@ -153,7 +164,11 @@ void multiply_block(const blas::SkinnyProduct& p, Index row, Index rows, Index c
   }
 }
 
-// All blocks of the sum for rows [begin, end) of c. `scratch` holds block_sum x (end - begin).
+// The distance between lines of `rows` numbers in the scratch: an odd number of cache lines, since
+// those of an even number, or of a power of two, would share few sets of the first cache.
+Index scratch_line(Index rows) { return (rows + 15) / 16 / 2 * 32 + 16; }
+
+// All blocks of the sum for rows [begin, end) of c. `scratch` holds block_sum lines of them.
 void multiply_rows(const blas::SkinnyProduct& p, Index begin, Index end, Index block_sum,
                    const float* x, float* scratch) {
   const Sizes sizes = sizes_of(p.n);
@@ -164,11 +179,12 @@ void multiply_rows(const blas::SkinnyProduct& p, Index begin, Index end, Index b
     Rows a{p.a + begin * p.lda + first, p.lda, 1};
     if (p.transposed) {
       // Read in place, lines of a power of two apart would push each other out of the cache.
+      const Index line = scratch_line(rows);
       for (Index i = 0; i < count; ++i) {
         const float* from = p.a + (first + i) * p.lda + begin;
-        for (Index r = 0; r < rows; ++r) scratch[i * rows + r] = from[r];
+        for (Index r = 0; r < rows; ++r) scratch[i * line + r] = from[r];
       }
-      a = {scratch, 1, rows};
+      a = {scratch, 1, line};
     }
     multiply_block(p, begin, rows, count, a, x + first * columns);
   }
@@ -190,6 +206,7 @@ namespace {
 HWY_EXPORT(pack_x);
 HWY_EXPORT(multiply_rows);
 HWY_EXPORT(padded_columns);
+HWY_EXPORT(scratch_line);
 
 void scale(const blas::SkinnyProduct& p, Index begin, Index end) {
   for (Index row = begin; row < end; ++row) {
@@ -217,8 +234,8 @@ void blas::skinny_gemm(const SkinnyProduct& p) {
     }
   });
   parallel_for(p.m, block_rows, [&](Index begin, Index end) {
-    std::vector<float> scratch(
-        static_cast<std::size_t>(p.transposed ? block_sum * (end - begin) : 0));
+    const Index line = HWY_DYNAMIC_DISPATCH(scratch_line)(end - begin);
+    std::vector<float> scratch(static_cast<std::size_t>(p.transposed ? block_sum * line : 0));
     scale(p, begin, end);
     HWY_DYNAMIC_DISPATCH(multiply_rows)(p, begin, end, block_sum, x.data(), scratch.data());
   });

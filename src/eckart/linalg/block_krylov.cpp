@@ -228,13 +228,15 @@ class Krylov {
   LowRank<T> result() const { return assemble(rayleigh_ritz()); }
 
   // The SVD of basis^T A: which combinations of the basis are left singular vectors, and A^T times
-  // them.
+  // the first of them.
   struct Ritz {
-    Tensor<T> mix;               // size x size
-    Tensor<T> right;             // columns x size, orthonormal
-    std::vector<double> values;  // descending
+    Tensor<T> mix;               // size x rank
+    Tensor<T> right;             // columns x rank, orthonormal but for the values
+    std::vector<double> values;  // all, descending
+    Index rank = 0;
   };
   Ritz rayleigh_ritz() const;
+  Index rank_of(const std::vector<double>& values) const;
   LowRank<T> assemble(const Ritz& ritz) const;
 
   KrylovOptions options_;
@@ -250,32 +252,51 @@ class Krylov {
   KrylovProgress progress_{squared_norm_, options_.tolerance};
 };
 
+// How many of the singular values of the projected matrix are asked for and are there.
+template <class T>
+Index Krylov<T>::rank_of(const std::vector<double>& values) const {
+  std::vector<double> squares;
+  for (const double value : values) squares.push_back(value * value);
+  Index rank = std::min(options_.choice.of(squares, squared_norm_), space_.size);
+  // What is no more than the rounding of the products is not there.
+  const double least =
+      values.empty() ? 0
+                     : values.front() * 4 * static_cast<double>(std::numeric_limits<T>::epsilon());
+  while (rank > 0 && values[static_cast<std::size_t>(rank - 1)] <= least) --rank;
+  return rank;
+}
+
 template <class T>
 typename Krylov<T>::Ritz Krylov<T>::rayleigh_ritz() const {
   const Index size = space_.size, n = a_.columns();
+  const TensorView<const double> adjoint = space_.adjoint.view().slice(1, {0, size});
   Ritz ritz;
   ritz.values.resize(static_cast<std::size_t>(size));
-  Tensor<double> mix = Tensor<double>::uninitialized({size, size});
-  Tensor<double> right;
+  Tensor<double> mix, right;
   if constexpr (std::is_same_v<T, float>) {
     // Squares of values that float can tell apart are well apart in double.
     Tensor<double> vectors = space_.compact_gram();
     Tensor<double> squares({size});
     blas::syevd(size, vectors.data(), size, squares.data());
     for (Index j = 0; j < size; ++j) {
-      const Index from = size - 1 - j;
-      ritz.values[static_cast<std::size_t>(j)] = std::sqrt(std::max(squares(from), 0.0));
-      for (Index i = 0; i < size; ++i) mix(i, j) = vectors(from, i);
+      ritz.values[static_cast<std::size_t>(j)] = std::sqrt(std::max(squares(size - 1 - j), 0.0));
     }
-    right = Tensor<double>::uninitialized({n, size});
-    blas::gemm<double>(1, space_.adjoint.view().slice(1, {0, size}), mix, 0, right.view());
+    ritz.rank = rank_of(ritz.values);
+    mix = Tensor<double>::uninitialized({size, ritz.rank});
+    for (Index j = 0; j < ritz.rank; ++j) {
+      for (Index i = 0; i < size; ++i) mix(i, j) = vectors(size - 1 - j, i);
+    }
+    right = Tensor<double>::uninitialized({n, ritz.rank});
+    blas::gemm<double>(1, adjoint, mix, 0, right.view());
   } else {
-    const Svd<double> whole = svd(space_.adjoint.view().slice(1, {0, size}));  // (Q^T A)^T
+    const Svd<double> whole = svd(adjoint);  // (Q^T A)^T
     std::copy_n(whole.s.data(), size, ritz.values.begin());
-    mix = Tensor<double>(TensorView<const double>(whole.vt.view().transpose()));
-    right = whole.u;
+    ritz.rank = rank_of(ritz.values);
+    const Slice first{0, ritz.rank};
+    mix = Tensor<double>(TensorView<const double>(whole.vt.view().slice(0, first).transpose()));
+    right = Tensor<double>(TensorView<const double>(whole.u.view().slice(1, first)));
     for (Index i = 0; i < n; ++i) {
-      for (Index j = 0; j < size; ++j) right(i, j) *= whole.s(j);
+      for (Index j = 0; j < ritz.rank; ++j) right(i, j) *= whole.s(j);
     }
   }
   const auto rounded = [](const Tensor<double>& from) {
@@ -290,22 +311,14 @@ typename Krylov<T>::Ritz Krylov<T>::rayleigh_ritz() const {
 
 template <class T>
 LowRank<T> Krylov<T>::assemble(const Ritz& ritz) const {
-  std::vector<double> squares;
-  for (const double value : ritz.values) squares.push_back(value * value);
-  Index rank = std::min(options_.choice.of(squares, squared_norm_), space_.size);
-  // What is no more than the rounding of the products is not there.
-  const double least =
-      ritz.values.empty()
-          ? 0
-          : ritz.values.front() * 4 * static_cast<double>(std::numeric_limits<T>::epsilon());
-  while (rank > 0 && ritz.values[static_cast<std::size_t>(rank - 1)] <= least) --rank;
+  const Index rank = ritz.rank;
   LowRank<T> result;
   result.rank = rank;
   result.method = "block Krylov";
   result.passes = a_.passes();
   Tensor<T> left = Tensor<T>::uninitialized({a_.rows(), rank});
-  blas::gemm<T>(T{1}, space_.known(), ritz.mix.view().slice(1, {0, rank}), T{0}, left.view());
-  Tensor<T> right(TensorView<const T>(ritz.right.view().slice(1, {0, rank})));
+  blas::gemm<T>(T{1}, space_.known(), ritz.mix, T{0}, left.view());
+  Tensor<T> right = ritz.right;
   result.s = Tensor<T>({rank});
   for (Index j = 0; j < rank; ++j) {
     const double value = ritz.values[static_cast<std::size_t>(j)];
