@@ -10,6 +10,9 @@
 
 namespace eckart::cli {
 
+/// A count, which is never below 0, as what the texts of this file take.
+inline std::uint64_t to_unsigned(std::int64_t count) { return static_cast<std::uint64_t>(count); }
+
 /// 22713216 as `22,713,216`.
 std::string grouped(std::int64_t number);
 std::string grouped(std::uint64_t number);

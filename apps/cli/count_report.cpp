@@ -14,8 +14,6 @@ namespace {
 
 using Align = Table::Align;
 
-std::uint64_t to_unsigned(Index number) { return static_cast<std::uint64_t>(number); }
-
 // A figure that a person reads, with the exact one beside it.
 std::string exact_bytes(Index bytes) { return grouped(bytes); }
 

@@ -16,8 +16,6 @@
 namespace eckart::cli {
 namespace {
 
-std::uint64_t to_unsigned(Index number) { return static_cast<std::uint64_t>(number); }
-
 // `90.9 MB F32`, `13.8 GB: 12.0 GB MXFP4, 1.80 GB BF16`.
 std::string storage_text(const std::vector<LogicalTensor>& tensors, std::uint64_t bytes) {
   std::vector<StorageTotal> totals;

@@ -108,7 +108,7 @@ Json flow_json(const ModelInput& input, const Flow& flow,
   return json;
 }
 
-int shapes(const ShapesOptions& options, const CommonOptions& common) {
+int run_shapes(const ShapesOptions& options, const CommonOptions& common) {
   const ModelInput input = open_model(options.path);
   if (!input.architecture) {
     throw_argument_error("shapes: " + input.no_architecture, input.no_architecture_hint);
@@ -141,7 +141,7 @@ void add_shapes(CommandLine& line) {
        .summary = "Follow the shapes through one layer, step by step, and mark what contradicts",
        .examples = {"eckart shapes models/all-MiniLM-L6-v2 --tokens 128",
                     "eckart shapes config.json --batch 4 --layer 3"}},
-      [options, &line] { return shapes(*options, line.common); });
+      [options, &line] { return run_shapes(*options, line.common); });
   command->add_option("path", options->path, "A model folder, a checkpoint file or a config.json")
       ->required()
       ->type_name("PATH");

@@ -26,7 +26,7 @@ std::string shown(const Estimate& estimate) {
 }
 
 // Of the table: the number that rows are sorted by, and what is shown of it.
-std::string cell(const std::optional<Estimate>& estimate) {
+std::string html_cell(const std::optional<Estimate>& estimate) {
   if (!estimate) return "<td data-v=\"\">–</td>";
   return fmt::format("<td data-v=\"{}\">{}{}</td>", estimate->value,
                      estimate->error > 0 ? "≈ " : "", figure(estimate->value));
@@ -45,10 +45,10 @@ std::string row(const MatrixSpectrum& one, std::size_t number) {
       "<td data-v=\"{2}\">{3}</td><td>{4}</td>",
       name_of(one), number, one.matrix.shape.count(), sizes_to_string(one.matrix.shape),
       spark_svg(s));
-  text += cell(Estimate{s.frobenius_norm, 0});
+  text += html_cell(Estimate{s.frobenius_norm, 0});
   for (const auto& estimate : {s.spectral_norm, s.stable_rank, s.effective_rank, s.numerical_rank,
                                rank_90, alpha, above}) {
-    text += cell(estimate);
+    text += html_cell(estimate);
   }
   return text + "</tr>\n";
 }

@@ -15,8 +15,6 @@
 namespace eckart::cli {
 namespace {
 
-std::uint64_t to_unsigned(std::size_t count) { return static_cast<std::uint64_t>(count); }
-
 // Estimates are marked, so that nobody takes them for the figure itself.
 std::string cell(const std::optional<Estimate>& estimate) {
   if (!estimate) return "-";
@@ -132,7 +130,7 @@ std::string notes_text(const CheckpointSpectrum& found) {
     text += fmt::format(
         "  {} of {} matrices {} rows or columns far larger than the others: --tensor NAME lists "
         "them\n",
-        grouped(n_with_outliers), grouped(to_unsigned(found.matrices.size())),
+        grouped(n_with_outliers), grouped(std::uint64_t{found.matrices.size()}),
         n_with_outliers == 1 ? "has" : "have");
   }
   return text;
@@ -237,8 +235,9 @@ std::vector<std::string> notes_of(const Spectrum& s) {
   std::vector<std::string> notes = faults_of(s);
   const auto outliers = [&](const std::vector<Index>& which, const char* noun, double threshold) {
     if (which.empty()) return;
-    notes.push_back(fmt::format("{} of norm above {}: {}", counted(to_unsigned(which.size()), noun),
-                                figure(threshold), list_text(which)));
+    notes.push_back(fmt::format("{} of norm above {}: {}",
+                                counted(std::uint64_t{which.size()}, noun), figure(threshold),
+                                list_text(which)));
   };
   outliers(statistics.outlier_rows, "row", statistics.row_threshold);
   outliers(statistics.outlier_columns, "column", statistics.column_threshold);
