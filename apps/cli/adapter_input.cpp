@@ -1,12 +1,15 @@
 #include "adapter_input.h"
 
+#include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
+#include "eckart/lora/merge_plan.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "console.h"
+#include "model_input.h"
 #include <fmt/format.h>
 
 namespace eckart::cli {
@@ -62,6 +65,22 @@ Json warnings_json(const Adapter& adapter) {
                     {"hint", finding.hint.empty() ? Json(nullptr) : Json(finding.hint)}});
   }
   return list;
+}
+
+void take_names_of_base(std::vector<Adapter>& adapters, const std::string& path) {
+  const ModelInput base = open_model_with_checkpoint(path);
+  const std::vector<std::string> names = mergeable_names(
+      *base.checkpoint, base.tensors, base.architecture ? &*base.architecture : nullptr,
+      base.config ? &*base.config : nullptr);
+  for (Adapter& adapter : adapters) {
+    const std::vector<Adapter::Unmatched> unmatched = adapter.resolve_names(names);
+    if (unmatched.empty()) continue;
+    const std::string closest = joined(unmatched.front().closest);
+    throw_argument_error(
+        fmt::format("lora: {} of {} fits no tensor of {}", printable(unmatched.front().name),
+                    printable_path(adapter.path().string()), printable_path(path)),
+        closest.empty() ? "" : "the closest are " + closest);
+  }
 }
 
 std::string adapter_title(const Adapter& adapter) {

@@ -23,6 +23,10 @@ Json unmatched_json(const std::vector<Adapter::Unmatched>& unmatched);
 std::string warnings_text(const Adapter& adapter);
 Json warnings_json(const Adapter& adapter);
 
+/// Gives the adapters' modules the names that the base at `path` has for them. Throws for a name that
+/// fits none of its tensors, with the closest.
+void take_names_of_base(std::vector<Adapter>& adapters, const std::string& path);
+
 /// The name of the folder or file.
 std::string adapter_title(const Adapter& adapter);
 

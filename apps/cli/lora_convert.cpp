@@ -128,6 +128,7 @@ int convert(ConvertCommand command, const CommonOptions& common) {
               {"n_scaled", report.n_scaled},
               {"dtype", to_string(report.dtype)},
               {"bytes", report.bytes},
+              {"resumed", report.n_resumed},
               {"warnings", warnings_json(adapter)}});
   return 0;
 }

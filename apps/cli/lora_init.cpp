@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapter_input.h"
 #include "array_output.h"
 #include "commands.h"
 #include "console.h"
@@ -74,6 +75,10 @@ std::string pissa_text(const std::string& output, const PissaReport& report) {
                figure(module.norm), fmt::format("{:.4g}%", 100 * energy_of(module)),
                figure(module.residual_norm)});
   }
+  if (report.n_resumed > 0) {
+    text += fmt::format("{} were split by a run before this one\n\n",
+                        counted(static_cast<std::uint64_t>(report.n_resumed), "module"));
+  }
   return text + table.text() +
          "  in the adapter: the share of the matrix's squared norm\n"
          "train the adapter on this base; `eckart lora init BASE --plain TRAINED --initial " +
@@ -95,6 +100,7 @@ Json pissa_json(const std::string& output, const PissaReport& report) {
   return {{"output", output},
           {"rank", report.rank},
           {"dtype", to_string(report.dtype)},
+          {"resumed", report.n_resumed},
           {"base_bytes", report.base.bytes},
           {"lost_by_rounding", number_json(report.base.total.swallowed())},
           {"modules", modules}};
@@ -121,6 +127,11 @@ int run_pissa(const InitCommand& command, const CommonOptions& common) {
 int run_plain(const InitCommand& command, const CommonOptions& common) {
   const Adapter trained = open_adapter(command.trained);
   const Adapter initial = open_adapter(command.initial);
+  // Whether it is their base. They keep their own names, which are those that PEFT loads by.
+  std::vector<Adapter> checked;
+  checked.push_back(open_adapter(command.trained));
+  checked.push_back(open_adapter(command.initial));
+  take_names_of_base(checked, command.base);
   RewriteOptions options{.dtype = command.options.dtype, .base_model = command.base};
   options.on_progress = progress_of<Index>("plain", common.quiet || common.json);
   const RewrittenAdapter result = plain_from_pissa(trained, initial, command.output, options);

@@ -34,6 +34,7 @@ struct MergeCommand {
   std::string output;
   MergeRules rules;
   bool verify = false;
+  bool is_unsynced = false;
 };
 
 struct VerifyCommand {
@@ -172,6 +173,26 @@ std::string summary_text(const MergeReport& report) {
   return text;
 }
 
+// What the copies hold beside numbers.
+std::string not_finite_text(const std::vector<NotFinite>& tensors) {
+  std::string text;
+  for (const NotFinite& one : tensors) {
+    text +=
+        yellow("warning") +
+        fmt::format(" {}: {} NaN and {} infinite values, as in the base: no adapter changes it\n",
+                    printable(one.name), grouped(one.n_nan), grouped(one.n_infinite));
+  }
+  return text;
+}
+
+Json json_of(const std::vector<NotFinite>& tensors) {
+  Json list = Json::array();
+  for (const NotFinite& one : tensors) {
+    list.push_back({{"name", one.name}, {"nan", one.n_nan}, {"infinite", one.n_infinite}});
+  }
+  return list;
+}
+
 std::string verified_text(const VerifyReport& verified) {
   double worst = 0;
   for (const VerifiedTensor& tensor : verified.tensors) {
@@ -207,6 +228,7 @@ Json json_of(const VerifyReport& verified) {
   return {{"ok", verified.problems.empty()},
           {"problems", verified.problems},
           {"copies", verified.n_copies},
+          {"not_finite", json_of(verified.not_finite)},
           {"tensors", tensors}};
 }
 
@@ -224,6 +246,7 @@ Json json_of(const MergeCommand& command, const MergeReport& report,
   Json all = {{"output", command.output},
               {"bytes", report.bytes},
               {"copied", report.n_copied},
+              {"not_finite", json_of(report.not_finite)},
               {"resumed", report.n_resumed},
               {"total", json_of(report.total)},
               {"config_changes", report.config_changes},
@@ -244,7 +267,9 @@ int run_merge(const MergeCommand& command, const CommonOptions& common) {
   const OpenSources open = open_sources(command.base, command.adapters, command.rules);
   const MergeReport report =
       merge_adapters(open.sources(), command.output,
-                     {command.rules, progress_of("merge", common.quiet || common.json)});
+                     {.rules = command.rules,
+                      .is_synced = !command.is_unsynced,
+                      .on_progress = progress_of("merge", common.quiet || common.json)});
   std::optional<VerifyReport> verified;
   if (command.verify) verified = verify(open, command.output, command.rules, common);
   if (common.json) {
@@ -256,6 +281,7 @@ int run_merge(const MergeCommand& command, const CommonOptions& common) {
     for (const std::string& warning : warnings_of(open)) {
       print(yellow("warning") + " " + printable_path(warning) + "\n");
     }
+    print(not_finite_text(report.not_finite));
     print(table_text(report));
     if (verified) print(verified_text(*verified));
   }
@@ -272,7 +298,7 @@ int run_verify(const VerifyCommand& command, const CommonOptions& common) {
   if (common.json) {
     print_json(json_of(verified));
   } else {
-    print(verified_text(verified));
+    print(not_finite_text(verified.not_finite) + verified_text(verified));
   }
   return verified.problems.empty() ? 0 : 1;
 }
@@ -318,6 +344,9 @@ void add_lora_merge(CommandLine& line, CLI::App* group) {
   add_rules(*app, command->rules);
   app->add_flag("--verify", command->verify,
                 "Read the result again and compare it with base + delta, in double");
+  app->add_flag("--no-sync", command->is_unsynced,
+                "End before the files are on the disk, as cp does: a power failure soon after may "
+                "leave them incomplete");
 }
 
 void add_lora_verify(CommandLine& line, CLI::App* group) {

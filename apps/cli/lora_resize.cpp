@@ -1,7 +1,6 @@
 // eckart lora resize, eckart lora combine: adapters made from adapters.
 #include "eckart/io/findings.h"
 #include "eckart/lora/combine.h"
-#include "eckart/lora/merge_plan.h"
 #include "eckart/lora/resize.h"
 
 #include <cstddef>
@@ -13,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "adapter_input.h"
 #include "commands.h"
 #include "console.h"
 #include "json_output.h"
 #include "lora.h"
-#include "model_input.h"
 #include "rank_options.h"
 #include "rewritten_report.h"
 #include "usage.h"
@@ -59,23 +58,7 @@ RewriteOptions options_of(const RewriteCommand& command, const CommonOptions& co
 std::vector<Adapter> open_adapters(const RewriteCommand& command) {
   std::vector<Adapter> adapters;
   for (const std::string& path : command.adapters) adapters.push_back(open_adapter(path));
-  if (command.base.empty()) return adapters;
-  const ModelInput base = open_model_with_checkpoint(command.base);
-  const std::vector<std::string> names = mergeable_names(
-      *base.checkpoint, base.tensors, base.architecture ? &*base.architecture : nullptr,
-      base.config ? &*base.config : nullptr);
-  for (Adapter& adapter : adapters) {
-    const std::vector<Adapter::Unmatched> unmatched = adapter.resolve_names(names);
-    if (unmatched.empty()) continue;
-    std::string closest;
-    for (const std::string& name : unmatched.front().closest) {
-      closest += (closest.empty() ? "" : ", ") + name;
-    }
-    throw_argument_error(
-        fmt::format("{}: {} of {} fits no tensor of {}", "lora", printable(unmatched.front().name),
-                    printable_path(adapter.path().string()), printable_path(command.base)),
-        closest.empty() ? "" : "the closest are " + printable(closest));
-  }
+  if (!command.base.empty()) take_names_of_base(adapters, command.base);
   return adapters;
 }
 

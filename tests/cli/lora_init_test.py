@@ -46,6 +46,15 @@ class Init(CommandTest):
         self.succeed("lora", "merge", "out/base", "trained", "-o", "two")
         self.assertLess(self.json_of("diff", "one", "two", "--no-spectrum")["relative"], 1e-6)
 
+    def test_the_way_back_needs_the_base_that_it_is_for(self):
+        self.succeed("lora", "init", "base", "--pissa", 2, "-o", "out")
+        said = self.fail_with(1, "lora", "init", "nowhere", "--plain", "out/adapter", "--initial", "out/adapter", "-o", "no")
+        self.assertIn("nowhere", said)
+        self.write("other/model.safetensors", safetensors({"x.weight": ("F32", [1], bytes(4))}))
+        said = self.fail_with(1, "lora", "init", "other", "--plain", "out/adapter", "--initial", "out/adapter", "-o", "no")
+        self.assertIn("of out/adapter fits no tensor of other", said)
+        self.assertFalse((self.folder / "no").exists())
+
     def test_chooses_by_patterns(self):
         found = self.json_of("lora", "init", "base", "--pissa", 2, "--include", "*mlp*", "--exclude", "*down*", "-o", "out")
         self.assertEqual({one["name"].split(".")[-1] for one in found["modules"]}, {"gate_proj", "up_proj"})

@@ -85,4 +85,17 @@ inline void save_peft(const std::filesystem::path& folder, const HandTensors& te
   put(folder / "adapter_config.json", in_quotes(config));
 }
 
+/// PEFT's factors of a module, lora_A 2x3 and lora_B 4x2.
+inline HandTensors peft_pair(const std::string& name) {
+  const std::string module = "base_model.model." + name;
+  return {{module + ".lora_A.weight", {{2, 3}, {1, 2, 3, 4, 5, 6}}},
+          {module + ".lora_B.weight", {{4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}}}};
+}
+
+/// kohya's, lora_down 1x2 and lora_up 2x1.
+inline HandTensors kohya_pair(const std::string& name) {
+  return {{name + ".lora_down.weight", {{1, 2}, {1, 2}}},
+          {name + ".lora_up.weight", {{2, 1}, {3, 5}}}};
+}
+
 }  // namespace eckart::testing

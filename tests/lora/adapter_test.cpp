@@ -167,12 +167,6 @@ TEST(OpenAdapter, LeavesCopiesOfTheBaseOutAndSaysSo) {
   EXPECT_EQ(table.d_in, 16);
 }
 
-// lora_down 1x2 and lora_up 2x1.
-HandTensors kohya_pair(const std::string& name) {
-  return {{name + ".lora_down.weight", {{1, 2}, {1, 2}}},
-          {name + ".lora_up.weight", {{2, 1}, {3, 5}}}};
-}
-
 TEST(OpenAdapter, OfKohyaDividesAlphaByTheRank) {
   const ScratchFolder folder;
   HandTensors tensors = kohya_pair("lora_unet_a_b");
@@ -238,12 +232,6 @@ std::string opening(const HandTensors& tensors, std::string_view config) {
   std::string text = thrown_by<FormatError>([&] { open_adapter(folder.path()); });
   const std::string path = folder.path().string() + "/adapter_model.safetensors: ";
   return text.starts_with(path) ? text.substr(path.size()) : text;
-}
-
-// lora_A 2x3 and lora_B 4x2.
-HandTensors peft_pair(const std::string& name) {
-  return {{prefix + name + ".lora_A.weight", {{2, 3}, {1, 2, 3, 4, 5, 6}}},
-          {prefix + name + ".lora_B.weight", {{4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}}}};
 }
 
 constexpr std::string_view rank_2 = "{'peft_type': 'LORA', 'r': 2, 'target_modules': ['q']}";
@@ -377,42 +365,6 @@ TEST(CheckFinite, NamesTheFirstNumberThatIsNone) {
           "the "
           "training, or from a dtype that was too narrow: save the adapter again from a sound "
           "checkpoint");
-}
-
-TEST(ResolveNames, UndoesUnderscoresWithTheBasesNames) {
-  const ScratchFolder folder;
-  HandTensors tensors = kohya_pair("lora_te1_model_layers_0_self_attn_q_proj");
-  tensors.merge(kohya_pair("lora_te1_model_layers_0_self_attn_x_proj"));
-  save_floats(folder / "x.safetensors", tensors);
-  Adapter adapter = open_adapter(folder / "x.safetensors");
-  const auto unmatched = adapter.resolve_names(
-      {"model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight"});
-  EXPECT_EQ(adapter.modules()[1].name, "model.layers.0.self_attn.q_proj");
-  ASSERT_EQ(unmatched.size(), 1U);
-  EXPECT_EQ(unmatched[0].name, "lora_te1_model_layers_0_self_attn_x_proj");
-  EXPECT_EQ(unmatched[0].closest[0], "model.layers.0.self_attn.k_proj");
-}
-
-TEST(ResolveNames, FindsTheNameThatTheFilesUse) {
-  const ScratchFolder folder;
-  save_peft(folder.path(), peft_pair("model.layers.0.q"),
-            "{'peft_type': 'LORA', 'r': 2, 'target_modules': ['q']}");
-  for (const char* base : {"layers.0.q", "model.layers.0.q", "language_model.model.layers.0.q"}) {
-    Adapter adapter = open_adapter(folder.path());
-    EXPECT_TRUE(adapter.resolve_names({base + std::string(".weight"), "lm_head.weight"}).empty());
-    EXPECT_EQ(adapter.modules()[0].name, base);
-  }
-}
-
-TEST(ResolveNames, LeavesANameThatTwoEndWith) {
-  const ScratchFolder folder;
-  save_peft(folder.path(), peft_pair("layers.0.q"),
-            "{'peft_type': 'LORA', 'r': 2, 'target_modules': ['q']}");
-  Adapter adapter = open_adapter(folder.path());
-  const auto unmatched =
-      adapter.resolve_names({"text.layers.0.q.weight", "vision.layers.0.q.weight"});
-  ASSERT_EQ(unmatched.size(), 1U);
-  EXPECT_EQ(adapter.modules()[0].name, "layers.0.q");
 }
 
 }  // namespace

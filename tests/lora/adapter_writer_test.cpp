@@ -138,6 +138,28 @@ TEST(AdapterWriter, GoesOnWithWhatAKilledRunHadFinished) {
   EXPECT_EQ(folder.names(), std::vector<std::string>{"out"});
 }
 
+TEST(AdapterWriter, RefusesANameThatWasAddedAlready) {
+  const ScratchFolder folder;
+  OutputFolder output(folder / "out", fingerprint());
+  AdapterWriter writer(output, Dtype::f32);
+  const float norm[] = {9, 8};
+  const auto save = [&] {
+    writer.add_saved("a", Dtype::f32, Shape{2}, std::as_bytes(std::span(norm)));
+  };
+  writer.add(module_of("a", 1));
+  save();  // a tensor may have the name of a module
+  for (const bool is_module : {true, false}) {
+    EXPECT_EQ(thrown_by<ArgumentError>([&] {
+                if (is_module) {
+                  writer.add(module_of("a", 2));
+                } else {
+                  save();
+                }
+              }),
+              "lora: a is added twice, but an adapter has one of a name");
+  }
+}
+
 TEST(AdapterWriter, RoundsAsTheFileDoes) {
   NewModule module = module_of("a", 1);
   module.b[0](0, 0) = 1.001F;

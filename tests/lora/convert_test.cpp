@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -220,6 +221,49 @@ TEST(ConvertAdapter, PadsRanksAndFoldsScalesForMlx) {
   EXPECT_EQ(report.n_scaled, 5);
   const Adapter mlx = open_adapter(folder / "mlx");
   for (const AdapterModule& module : mlx.modules()) EXPECT_EQ(module.rank, 5);
+}
+
+TEST(ConvertAdapter, GoesOnWhereARunWasCutOff) {
+  const ScratchFolder folder;
+  const Adapter adapter = open_adapter(golden_adapter("default"));
+  ConvertOptions options{.to = AdapterNaming::peft, .dtype = Dtype::bf16};
+  EXPECT_EQ(convert_adapter(adapter, folder / "whole", options).n_resumed, 0);
+  options.on_progress = [](Index done, Index) {
+    if (done == 2) throw std::runtime_error("cut off");
+  };
+  EXPECT_THROW(convert_adapter(adapter, folder / "out", options), std::runtime_error);
+  EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+  options.on_progress = {};
+  EXPECT_EQ(convert_adapter(adapter, folder / "out", options).n_resumed, 2);
+  EXPECT_EQ(content_of(folder / "out/adapter_model.safetensors"),
+            content_of(folder / "whole/adapter_model.safetensors"));
+}
+
+TEST(ConvertAdapter, DoesNotGoOnWithAnotherAlphaOrConfig) {
+  for (const char* edited :
+       {"'lora_alpha': 1.0000001", "'lora_alpha': 1, 'task_type': 'CAUSAL_LM'"}) {
+    const ScratchFolder folder;
+    const auto save = [&](const std::string& fields) {
+      save_peft(folder / "a", peft_pair("q"),
+                "{'peft_type': 'LORA', 'r': 2, 'target_modules': ['q'], " + fields + "}");
+    };
+    save("'lora_alpha': 1");
+    ConvertOptions options{.to = AdapterNaming::peft};
+    options.on_progress = [](Index, Index) { throw std::runtime_error("cut off"); };
+    {
+      const Adapter adapter = open_adapter(folder / "a");
+      EXPECT_THROW(convert_adapter(adapter, folder / "out", options), std::runtime_error);
+    }
+    put(folder / "a/adapter_config.json",
+        in_quotes("{'peft_type': 'LORA', 'r': 2, 'target_modules': ['q'], " + std::string(edited) +
+                  "}"));
+    const Adapter other = open_adapter(folder / "a");
+    options.on_progress = {};
+    EXPECT_NE(thrown_by<FileError>([&] {
+                convert_adapter(other, folder / "out", options);
+              }).find("holds the unfinished work of a run with other inputs or options"),
+              std::string::npos);
+  }
 }
 
 }  // namespace

@@ -257,6 +257,51 @@ TEST_F(Merge, ABiasNeedsABiasInTheBase) {
             std::string::npos);
 }
 
+// lora_bias is one flag for all modules; what resize and combine write has zeros where a module has
+// none.
+TEST_F(Merge, ABiasOfZerosNeedsNone) {
+  const fs::path base = base_of({"w.weight", {2, 2}, {1, 1, 1, 1}});
+  save_adapter(folder_ / "a",
+               {lora_b("w", {2, 1}, {1, 1}),
+                lora_a("w", {1, 2}, {1, 1}),
+                {"base_model.model.w.lora_B.bias", {2}, {0, -0.0f}}},
+               R"(, "lora_bias": true)");
+  Case(base, {folder_ / "a"}).merge(target());
+  EXPECT_EQ(merged("w.weight"), (Floats{2, 2, 2, 2}));
+}
+
+TEST_F(Merge, ARowOfZerosHasNoNormForDora) {
+  const fs::path base = base_of({"w.weight", {2, 2}, {1, 1, 3, 4}});
+  save_adapter(folder_ / "a",
+               {lora_b("w", {2, 1}, {-1, 0}),
+                lora_a("w", {1, 2}, {1, 1}),
+                {"base_model.model.w.lora_magnitude_vector", {2}, {1, 10}}},
+               R"(, "use_dora": true)");
+  EXPECT_EQ(error_of(base, {folder_ / "a"}),
+            "merge: row 0 of w.weight, base and delta, is 0, but DoRA divides by its norm\n"
+            "  hint: PEFT makes NaN of it");
+}
+
+TEST_F(Merge, WhatCopiesHoldBesideNumbersIsSaid) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const fs::path base = base_of({"w.weight", {1, 2}, {1, 1}},
+                                {{"mask", {3}, {0, -infinity, -infinity}}, {"v", {2}, {nan, 1}}});
+  const Case one(base, {adapter_of("a", {1}, {1, 1})});
+  const MergeReport report = one.merge(target());
+  ASSERT_EQ(report.not_finite.size(), 2u);
+  const VerifyReport verified = verify_merge(one.sources(), open_checkpoint(target()));
+  ASSERT_EQ(verified.not_finite.size(), 2u);
+  for (const auto* found : {&report.not_finite, &verified.not_finite}) {
+    const bool is_mask_first = found->front().name == "mask";
+    const NotFinite& mask = is_mask_first ? found->front() : found->back();
+    const NotFinite& v = is_mask_first ? found->back() : found->front();
+    EXPECT_EQ(mask.n_infinite, 2);
+    EXPECT_EQ(mask.n_nan, 0);
+    EXPECT_EQ(v.n_nan, 1);
+  }
+}
+
 TEST_F(Merge, TheResultDoesNotDependOnTheNumberOfThreads) {
   Floats w(600 * 513), b(600), a(513);
   for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i % 1001) / 1000 - 0.5f;
@@ -307,6 +352,29 @@ TEST_F(Merge, WhatAKilledRunLeftDamagedIsComputedAgain) {
   put(file, content);
   EXPECT_EQ(one.merge(target()).n_resumed, 0);
   EXPECT_EQ(merged("w.weight"), (Floats{2, 3}));
+}
+
+// The config lies beside an adapter that is given as a file, too.
+TEST_F(Merge, AnAdapterEditedInPlaceIsAnotherRun) {
+  const fs::path base = base_of({"w.weight", {1, 2}, {1, 2}});
+  adapter_of("a", {1}, {1, 1});
+  for (const fs::path& adapter : {folder_ / "a", folder_ / "a/adapter_model.safetensors"}) {
+    const auto config = [&](int alpha) {
+      put(folder_ / "a/adapter_config.json",
+          R"({"peft_type": "LORA", "r": 1, "target_modules": ["w"], "lora_alpha": )" +
+              std::to_string(alpha) + "}");
+    };
+    config(4);
+    const MergeOptions stop = {
+        .on_progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("killed"); }};
+    EXPECT_THROW(Case(base, {adapter}).merge(target(), stop), std::runtime_error);
+    config(8);
+    EXPECT_NE(thrown_by<FileError>([&] {
+                Case(base, {adapter}).merge(target());
+              }).find("a run with other inputs or options"),
+              std::string::npos);
+    fs::remove_all(folder_ / "merged.partial");
+  }
 }
 
 TEST_F(Merge, AResultNeverOverwritesAnother) {

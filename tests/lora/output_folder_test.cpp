@@ -4,11 +4,14 @@
 
 #include <csignal>
 #include <functional>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/io/scratch_folder.h"
+#include "tests/lora/killed_run.h"
 #include "tests/thrown.h"
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -20,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::content_of;
 using testing::put;
+using testing::run_and_kill;
 using testing::ScratchFolder;
 using testing::thrown_by;
 using Names = std::vector<std::string>;
@@ -32,19 +36,6 @@ Fingerprint fingerprint_of(std::string_view text) {
   Fingerprint made;
   made.add(text);
   return made;
-}
-
-// Runs `body` in a process that is killed at its end, as by `kill -9`.
-void run_and_kill(const std::function<void()>& body) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    body();
-    raise(SIGKILL);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
 }
 
 TEST(OutputFolder, AppearsWholeAndAlone) {
@@ -128,6 +119,29 @@ TEST(OutputFolder, DiscardedWorkIsGone) {
     EXPECT_EQ(scratch.names(), Names{});
   }
   EXPECT_EQ(scratch.names(), Names{});
+}
+
+TEST(OutputFolder, OneThatWasDiscardedLeavesTheNextRunsFolderAlone) {
+  const ScratchFolder scratch;
+  auto first = std::make_unique<OutputFolder>(scratch / "out", fingerprint_of("a"));
+  first->discard();
+  const OutputFolder second(scratch / "out", fingerprint_of("b"));
+  first.reset();
+  EXPECT_EQ(scratch.names(), Names{"out.partial"});
+}
+
+TEST(OutputFolder, WhatNoLaterRunCouldEndIsDiscardedAndAllElseKept) {
+  const ScratchFolder scratch;
+  for (const bool is_hopeless : {false, true}) {
+    OutputFolder folder(scratch / "out", fingerprint_of("a"));
+    const auto write = [&] {
+      folder.add_part("p", bytes_of("1"));
+      if (is_hopeless) throw std::invalid_argument("no number");
+      throw std::runtime_error("disk full");
+    };
+    EXPECT_THROW(folder.fill(write), std::exception);
+    EXPECT_EQ(scratch.names(), is_hopeless ? Names{} : Names{"out.partial"});
+  }
 }
 
 TEST(OutputFolder, ATornLineOrAPartThatDoesNotFitIsMadeAgain) {

@@ -65,7 +65,8 @@ class Adapter {
   /// that the base's files really use: the name itself; without some of its first parts; or the one
   /// base name that ends with it (`model.` in front or not). Names that no base tensor fits, or
   /// that several do, stay, and are returned with the closest names (of the first twenty).
-  /// `base_tensors`: as the base's files have them, with `.weight`.
+  /// `base_tensors`: as the base's files have them, with `.weight`. Throws ArgumentError when two
+  /// modules, or two saved tensors, would become one, naming both; the names are then of no use.
   struct Unmatched {
     std::string name;
     std::vector<std::string> closest;

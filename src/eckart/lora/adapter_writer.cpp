@@ -174,8 +174,16 @@ bool AdapterWriter::has_saved(const std::string& name) const {
   return folder_.has_part(part_of(saved_part, name));
 }
 
+// The second of two would silently take the place of the first.
+void AdapterWriter::take_name(const std::string& part, const std::string& name) {
+  if (added_.insert(part).second) return;
+  throw_argument_error("lora: " + printable(name) +
+                       " is added twice, but an adapter has one of a name");
+}
+
 void AdapterWriter::add(const NewModule& module, const std::string& report) {
   check_factors(module);
+  take_name(part_of(module_part, module.name), module.name);
   PartBytes part(dtype_);
   switch (module.kind) {
     case AdapterKind::linear:
@@ -211,6 +219,7 @@ void AdapterWriter::add(const NewModule& module, const std::string& report) {
 
 void AdapterWriter::add_saved(const std::string& name, Dtype dtype, const Shape& shape,
                               std::span<const std::byte> bytes) {
+  take_name(part_of(saved_part, name), name);
   const Json note = {
       {"tensors", {{{"name", ""}, {"dtype", to_string(dtype)}, {"shape", shape.sizes()}}}}};
   folder_.add_part(part_of(saved_part, name), bytes, note.dump());

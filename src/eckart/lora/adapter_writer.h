@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,9 +47,11 @@ class AdapterWriter {
   bool has(const std::string& name) const;
   /// The same of a tensor that is carried as it is.
   bool has_saved(const std::string& name) const;
-  /// Writes it as a part. Throws ArgumentError when the factors don't go together; FileError. `report`: JSON text that stays with the part, for the final report.
+  /// Writes it as a part. `report`: JSON text that stays with the part, for the final report. Throws
+  /// ArgumentError when the factors don't go together, and for a name that was added already (a
+  /// killed run's does not count); FileError.
   void add(const NewModule& module, const std::string& report = {});
-  /// A tensor to be carried as it is (modules_to_save), with its bytes.
+  /// A tensor to be carried as it is (modules_to_save), with its bytes. Throws as `add`.
   void add_saved(const std::string& name, Dtype dtype, const Shape& shape,
                  std::span<const std::byte> bytes);
   /// The report of each finished module, by name.
@@ -62,9 +65,12 @@ class AdapterWriter {
   void finish(AdapterConfig config, const std::map<std::string, std::string>& metadata = {});
 
  private:
+  void take_name(const std::string& part, const std::string& name);
+
   OutputFolder& folder_;
   Dtype dtype_;
   std::map<std::string, std::string> reports_;
+  std::set<std::string> added_;  // parts of this run
 };
 
 }  // namespace eckart

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include <system_error>
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 namespace eckart {
 namespace {
@@ -62,35 +64,83 @@ fs::path place_of(fs::path path) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-void take_folder(const Checkpoint& base, const fs::path& target, CarriedFiles& found) {
-  std::set<fs::path> own;
-  for (const SafetensorsFile& shard : base.shards()) own.insert(fs::path(shard.path()).filename());
-  if (base.index()) own.insert(fs::path(base.index()->path).filename());
-  fs::path partial = place_of(target);
-  const fs::path whole = partial;
-  partial += ".partial";
+[[noreturn]] void refuse(const fs::path& path, const std::string& why, const std::string& hint) {
+  throw_file_error(path.string(), printable_path(path.string()) + ": " + why, hint);
+}
+
+constexpr const char* move_away =
+    "the result takes all files beside the base's weights along: mend it, or move it away";
+
+// Known before any work, and not when all else is written.
+void check_copyable(const fs::path& path) {
   std::error_code error;
-  fs::recursive_directory_iterator entry(base.folder(), error);
-  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    const fs::path& path = entry->path();
-    if (entry->is_directory()) {
-      const fs::path place = place_of(path);
-      if (is_hidden(path) || place == whole || place == partial) entry.disable_recursion_pending();
-      continue;
-    }
-    const fs::path name = fs::relative(path, base.folder());
-    if (own.count(name) != 0) continue;
-    if (is_weights(name.string())) {
-      found.left_out.push_back(name.string());
-    } else {
-      found.carried.push_back({path, name});
-    }
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) {
+    refuse(path, "is a link to a file that does not exist", move_away);
   }
-  if (error) {
-    throw_file_error(base.folder().string(), printable_path(base.folder().string()) +
-                                                 ": can't be listed: " + error.message());
+  if (status.type() != fs::file_type::regular) {
+    refuse(path, error ? "can't be read: " + error.message() : "is neither a file nor a folder",
+           move_away);
+  }
+  if (access(path.c_str(), R_OK) != 0) {
+    refuse(path, "can't be read: " + detail::write_error_text(errno), move_away);
   }
 }
+
+// Walks the base's folder and all in it, links followed.
+class FolderWalk {
+ public:
+  FolderWalk(const Checkpoint& base, const fs::path& target, CarriedFiles& found)
+      : root_(base.folder()), target_(place_of(target)), partial_(target_), found_(found) {
+    partial_ += ".partial";
+    for (const SafetensorsFile& shard : base.shards()) {
+      own_.insert(fs::path(shard.path()).filename());
+    }
+    if (base.index()) own_.insert(fs::path(base.index()->path).filename());
+  }
+
+  void run() { walk(root_, {}); }
+
+ private:
+  // `name`: of the folder below the root.
+  void walk(const fs::path& folder, const fs::path& name) {
+    const fs::path place = place_of(folder);
+    // A link to a folder that it is in has no end; the result's own is not the base's.
+    const bool is_loop = std::find(above_.begin(), above_.end(), place) != above_.end();
+    if (is_loop || place == target_ || place == partial_) return;
+    above_.push_back(place);
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+         entry.increment(error)) {
+      const fs::path below = name / entry->path().filename();
+      std::error_code ignored;
+      if (!entry->is_directory(ignored)) {
+        take(entry->path(), below);
+      } else if (!is_hidden(entry->path())) {
+        walk(entry->path(), below);
+      }
+    }
+    if (error) refuse(folder, "can't be listed: " + error.message(), "");
+    above_.pop_back();
+  }
+
+  void take(const fs::path& path, const fs::path& name) {
+    if (own_.count(name) != 0) return;
+    if (is_weights(name.string())) {
+      found_.left_out.push_back(name.string());
+      return;
+    }
+    check_copyable(path);
+    found_.carried.push_back({path, name});
+  }
+
+  fs::path root_;
+  fs::path target_;
+  fs::path partial_;
+  CarriedFiles& found_;
+  std::set<fs::path> own_;
+  std::vector<fs::path> above_;  // the folder and those that it is in
+};
 
 // The adapter's tokenizer in the place of the base's.
 void take_tokenizer(const fs::path& adapter, CarriedFiles& found) {
@@ -178,7 +228,7 @@ std::string torch_name(Dtype dtype) {
 CarriedFiles carried_files(const MergeSources& sources, const MergePlan& plan,
                            const fs::path& target) {
   CarriedFiles found;
-  if (is_of_folder(sources.base)) take_folder(sources.base, target, found);
+  if (is_of_folder(sources.base)) FolderWalk(sources.base, target, found).run();
   if (plan.vocabulary_of) {
     const fs::path& adapter = sources.adapters[*plan.vocabulary_of].path();
     std::error_code ignored;

@@ -22,9 +22,11 @@ struct CarriedFiles {
 };
 
 /// What goes with the base: when it was opened as a folder, an index or a folder's only checkpoint,
-/// all other files of the folder and of those in it, links followed, but no weights in any format,
-/// no index and nothing of `target`. Of one file out of several, nothing. Where an adapter has
-/// changed the vocabulary, the tokenizer is that of its folder, if it holds one.
+/// all other files of the folder and of those in it, links followed (but not to a folder that they
+/// are in), but no weights in any format, no index and nothing of `target`. Hidden folders are passed
+/// over. Of one file out of several, nothing. Where an adapter has changed the vocabulary, the
+/// tokenizer is that of its folder, if it holds one. Throws FileError for a link to nothing and what
+/// can't be read.
 CarriedFiles carried_files(const MergeSources& sources, const MergePlan& plan,
                            const std::filesystem::path& target);
 

@@ -4,11 +4,11 @@
 #include "eckart/io/atomic_file.h"
 #include "eckart/io/findings.h"
 #include "eckart/io/mapped_file.h"
+#include "eckart/lora/adapter_fingerprint.h"
 #include "eckart/lora/adapter_writer.h"
 #include "eckart/lora/output_folder.h"
 #include "eckart/lora/rewrite_plan.h"
 
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -38,12 +38,8 @@ Fingerprint fingerprint_of(std::string_view operation, const std::vector<Weighte
   print.add(options.base_model);
   print.add(options.dtype ? to_string(*options.dtype) : "");
   for (const auto& [adapter, weight] : adapters) {
-    print.add(fmt::format("{}", weight));
-    print.add_file(adapter->file().path());
-    std::error_code ignored;
-    if (fs::exists(config_path(*adapter), ignored)) print.add_file(config_path(*adapter));
-    // Names may be those of a base.
-    for (const AdapterModule& module : adapter->modules()) print.add(module.name);
+    print.add(exact_text(weight));
+    add_adapter(print, *adapter);
   }
   return print;
 }
@@ -141,13 +137,7 @@ RewrittenAdapter rewrite_adapters(std::string_view operation,
   result.dtype = plan.dtype;
   result.notes = plan.notes;
   result.n_saved = static_cast<Index>(plan.carried.size());
-  try {
-    write_all(operation, plan, settled, folder, result);
-  } catch (const std::invalid_argument&) {
-    // No later run of these inputs would end better.
-    folder.discard();
-    throw;
-  }
+  folder.fill([&] { write_all(operation, plan, settled, folder, result); });
   folder.commit();
   return result;
 }

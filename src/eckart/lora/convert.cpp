@@ -6,6 +6,7 @@
 #include "eckart/io/narrow.h"
 #include "eckart/io/scan.h"
 #include "eckart/io/widen.h"
+#include "eckart/lora/adapter_fingerprint.h"
 #include "eckart/lora/adapter_parts.h"
 #include "eckart/lora/adapter_writer.h"
 #include "eckart/lora/convert_names.h"
@@ -15,7 +16,6 @@
 #include <cmath>
 #include <map>
 #include <span>
-#include <stdexcept>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -156,11 +156,7 @@ void refuse_existing(const fs::path& target) {
 Fingerprint fingerprint_of(const Adapter& adapter, const ConvertOptions& options, Dtype dtype) {
   Fingerprint fingerprint;
   fingerprint.add("lora convert");
-  fingerprint.add_file(adapter.file().path());
-  for (const AdapterModule& module : adapter.modules()) {
-    fingerprint.add(module.name + " " + std::to_string(module.alpha) + " " +
-                    std::to_string(module.scale));
-  }
+  detail::add_adapter(fingerprint, adapter);
   fingerprint.add(std::string(to_string(options.to)) + " " + std::string(to_string(dtype)));
   return fingerprint;
 }
@@ -181,24 +177,15 @@ class Steps {
   Index done_ = 0;
 };
 
-// Fills a folder and commits it; what no later run could end either leaves nothing behind.
-void fill(OutputFolder& folder, const std::function<void()>& write) {
-  try {
-    write();
-  } catch (const std::invalid_argument&) {
-    folder.discard();
-    throw;
-  }
-  folder.commit();
-}
-
 void write_peft_parts(const Adapter& adapter, AdapterWriter& writer, const ConvertOptions& options,
-                      Dtype dtype) {
+                      ConvertReport& report) {
   Steps steps(options, adapter.modules().size());
   for (const AdapterModule& stored : adapter.modules()) {
-    if (!writer.has(stored.name)) {
+    if (writer.has(stored.name)) {
+      ++report.n_resumed;
+    } else {
       const NewModule module = load_module(adapter, stored);
-      check_fits(module, dtype);
+      check_fits(module, report.dtype);
       writer.add(module);
     }
     steps.advance();
@@ -213,14 +200,15 @@ void write_peft_parts(const Adapter& adapter, AdapterWriter& writer, const Conve
 void write_peft(const Adapter& adapter, const fs::path& target, const ConvertOptions& options,
                 ConvertReport& report) {
   OutputFolder folder(target, fingerprint_of(adapter, options, report.dtype));
-  fill(folder, [&] {
+  folder.fill([&] {
     AdapterWriter writer(folder, report.dtype);
-    write_peft_parts(adapter, writer, options, report.dtype);
+    write_peft_parts(adapter, writer, options, report);
     AdapterConfig config;
     if (adapter.naming() == AdapterNaming::peft) config = adapter.config();
     writer.finish(std::move(config));
     report.bytes = fs::file_size(folder.result_path("adapter_model.safetensors"));
   });
+  folder.commit();
 }
 
 // kohya's alpha: F64 only where a float would change it.
@@ -331,7 +319,7 @@ void write_mlx(const Adapter& adapter, const fs::path& target, const ConvertOpti
     report.n_padded += module.rank < plan.rank ? 1 : 0;
     report.n_scaled += module.scale != plan.scale ? 1 : 0;
   }
-  fill(folder, [&] {
+  folder.fill([&] {
     const fs::path file = folder.result_path("adapters.safetensors");
     SafetensorsWriter writer(file, detail::mlx_tensors(adapter, plan), {{"format", "mlx"}});
     Steps steps(options, adapter.modules().size());
@@ -343,6 +331,7 @@ void write_mlx(const Adapter& adapter, const fs::path& target, const ConvertOpti
     save_text(folder.result_path("adapter_config.json"), detail::mlx_config(adapter, plan));
     report.bytes = fs::file_size(file);
   });
+  folder.commit();
 }
 
 }  // namespace

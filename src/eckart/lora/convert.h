@@ -28,6 +28,7 @@ struct ConvertReport {
   Index n_saved = 0;  // tensors that replace the base's
   Dtype dtype = Dtype::f32;
   std::uint64_t bytes = 0;  // of the file with the tensors
+  Index n_resumed = 0;      // modules that a run that was cut off had finished (PEFT)
   /// What MLX, which has one rank and one scale for all, made necessary: modules whose factors are
   /// padded with zeros to the largest rank, and whose scale is multiplied into lora_b.
   Index n_padded = 0;

@@ -71,6 +71,8 @@ class Extraction {
     try {
       choose_ranks();
       for (const PlannedExtract& tensor : plan_.tensors) write(tensor);
+      // Under a budget a module comes after its decomposition, which is the work.
+      if (store_) report_.n_resumed = std::max(report_.n_resumed, store_->n_resumed());
     } catch (const std::invalid_argument&) {
       folder_.discard();  // no later run of these inputs would end better
       throw;

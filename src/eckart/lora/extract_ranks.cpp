@@ -143,7 +143,10 @@ Index uniform_rank(const ExtractPlan& plan, Index budget) {
 void FactorStore::add(const PlannedExtract& tensor, const LowRankOptions& options) {
   const std::string part = "factors " + std::to_string(options.rank) + " " + tensor.name;
   part_of_[tensor.name] = part;
-  if (folder_.has_part(part)) return;
+  if (folder_.has_part(part)) {
+    resumed_.insert(tensor.name);
+    return;
+  }
   TensorMatrices matrices(tensor);
   const Decomposition found = decompose(matrices, options);
   folder_.add_part(part, factor_bytes(found), describe(found));

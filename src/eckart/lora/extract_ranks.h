@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 namespace eckart {
@@ -39,6 +40,8 @@ class FactorStore {
 
   /// Decomposes with these options, unless a killed run has.
   void add(const PlannedExtract& tensor, const LowRankOptions& options);
+  /// Tensors that a killed run had decomposed.
+  Index n_resumed() const { return static_cast<Index>(resumed_.size()); }
   Decomposition load(const PlannedExtract& tensor) const;
   /// The energies that are known of a tensor.
   std::vector<double> energies(const PlannedExtract& tensor) const;
@@ -52,6 +55,7 @@ class FactorStore {
   const ExtractPlan& plan_;
   OutputFolder& folder_;
   std::map<std::string, std::string> part_of_;  // by the tensor's name
+  std::set<std::string> resumed_;
 };
 
 }  // namespace eckart

@@ -2,7 +2,9 @@
 
 #include "eckart/blas/row_products.h"
 #include "eckart/blas/threads.h"
+#include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
+#include "eckart/io/findings.h"
 #include "eckart/io/widen.h"
 #include "eckart/lora/row_blocks.h"
 #include "eckart/model/weights.h"
@@ -11,6 +13,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace eckart {
@@ -117,6 +120,45 @@ void MatrixUpdate<T>::add_factors(const MergeSources& sources, const PlannedTens
   }
 }
 
+// Of each output's weights, delta included: in double, over pieces of rows that depend on the sizes
+// alone, so that the number of threads changes nothing.
+template <class T>
+std::vector<double> MatrixUpdate<T>::output_squares(const MergeSources& sources,
+                                                    const PlannedTensor& tensor) const {
+  constexpr Index max_pieces = 64;
+  const auto n_outputs = static_cast<std::size_t>(is_dora_by_column_ ? columns_ : tensor.rows);
+  const Index block = rows_per_block(columns_);
+  const Index n_blocks = (tensor.rows + block - 1) / block;
+  const Index piece = (n_blocks + max_pieces - 1) / max_pieces * block;
+  const Index n_pieces = piece == 0 ? 0 : (tensor.rows + piece - 1) / piece;
+  std::vector<std::vector<double>> pieces(static_cast<std::size_t>(n_pieces));
+  parallel_for(n_pieces, 1, [&](Index begin, Index end) {
+    std::vector<T> base(static_cast<std::size_t>(block * columns_)), wanted(base), change(base);
+    for (Index i = begin; i < end; ++i) {
+      std::vector<double>& squares = pieces[static_cast<std::size_t>(i)];
+      squares.resize(n_outputs);
+      const Index last = std::min((i + 1) * piece, tensor.rows);
+      for (Index first = i * piece; first < last; first += block) {
+        const RowRange range{0, first, std::min(block, last - first)};
+        read_rows(sources, tensor, range, base.data());
+        apply(range, base.data(), wanted.data(), change.data());
+        const T* x = wanted.data();
+        for (Index row = first; row < first + range.n; ++row) {
+          for (Index column = 0; column < columns_; ++column, ++x) {
+            const auto output = static_cast<std::size_t>(is_dora_by_column_ ? column : row);
+            squares[output] += static_cast<double>(*x) * static_cast<double>(*x);
+          }
+        }
+      }
+    }
+  });
+  std::vector<double> all(n_outputs);
+  for (const std::vector<double>& squares : pieces) {
+    for (std::size_t i = 0; i < n_outputs; ++i) all[i] += squares[i];
+  }
+  return all;
+}
+
 // PEFT's DoRA: an output's weights, delta included, are scaled to the magnitude m.
 template <class T>
 void MatrixUpdate<T>::load_magnitudes(const MergeSources& sources, const PlannedTensor& tensor) {
@@ -124,24 +166,17 @@ void MatrixUpdate<T>::load_magnitudes(const MergeSources& sources, const Planned
   const StoredTensor& stored = *delta.module->magnitude;
   const Adapter& adapter = sources.adapters[delta.adapter];
   is_dora_by_column_ = delta.is_transposed;
-  const Index n_outputs = is_dora_by_column_ ? tensor.columns : tensor.rows;
-  std::vector<double> squares(static_cast<std::size_t>(n_outputs));
-  const Index block = rows_per_block(tensor.columns);
-  std::vector<T> base(static_cast<std::size_t>(block * tensor.columns)), wanted(base), change(base);
-  for (Index first = 0; first < tensor.rows; first += block) {
-    const RowRange range{0, first, std::min(block, tensor.rows - first)};
-    read_rows(sources, tensor, range, base.data());
-    apply(range, base.data(), wanted.data(), change.data());
-    for (Index i = 0; i < range.n * tensor.columns; ++i) {
-      const auto x = static_cast<double>(wanted[static_cast<std::size_t>(i)]);
-      const Index output = is_dora_by_column_ ? i % tensor.columns : first + i / tensor.columns;
-      squares[static_cast<std::size_t>(output)] += x * x;
-    }
-  }
+  const std::vector<double> squares = output_squares(sources, tensor);
   std::vector<T> magnitudes(squares.size());
   widen<T>(stored.dtype, adapter.file().bytes(stored), magnitudes);
   dora_.resize(squares.size());
   for (std::size_t i = 0; i < squares.size(); ++i) {
+    if (squares[i] == 0) {
+      throw_argument_error("merge: " + std::string(is_dora_by_column_ ? "column " : "row ") +
+                               std::to_string(i) + " of " + printable(tensor.name) +
+                               ", base and delta, is 0, but DoRA divides by its norm",
+                           "PEFT makes NaN of it");
+    }
     dora_[i] = static_cast<T>(static_cast<double>(magnitudes[i]) / std::sqrt(squares[i]));
   }
 }

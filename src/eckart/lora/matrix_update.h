@@ -5,6 +5,7 @@
 #include "eckart/core/tensor.h"
 #include "eckart/lora/merge_plan.h"
 
+#include <cstddef>
 #include <vector>
 
 namespace eckart {
@@ -26,11 +27,20 @@ void read_rows(const MergeSources& sources, const PlannedTensor& tensor, const R
 template <class T>
 class MatrixUpdate {
  public:
-  /// Loads the factors; for DoRA, whose magnitudes are of whole rows, it passes over the base once.
-  /// Memory: the factors, for T = double twice.
+  /// Loads the factors; for DoRA, whose magnitudes are of whole rows, it passes over the base once, on
+  /// all threads. Memory: the factors, for T = double twice. Throws ArgumentError where DoRA would
+  /// divide by the norm of zeros.
   MatrixUpdate(const MergeSources& sources, const PlannedTensor& tensor);
 
   bool is_empty() const { return factors_.empty(); }
+  /// Of a matrix: left, rows x rank, and the transposed right one, columns x rank; without DoRA the
+  /// delta is their product.
+  const Tensor<T>& left(Index matrix) const {
+    return factors_[static_cast<std::size_t>(matrix)].left;
+  }
+  const Tensor<T>& right_t(Index matrix) const {
+    return factors_[static_cast<std::size_t>(matrix)].right_t;
+  }
   /// From the base's rows to those that are wanted, and the difference that the adapters mean.
   /// All are range.n x columns. Called on several threads.
   void apply(const RowRange& range, const T* base, T* wanted, T* delta) const;
@@ -49,6 +59,8 @@ class MatrixUpdate {
 
   void add_factors(const MergeSources& sources, const PlannedTensor& tensor);
   void load_magnitudes(const MergeSources& sources, const PlannedTensor& tensor);
+  std::vector<double> output_squares(const MergeSources& sources,
+                                     const PlannedTensor& tensor) const;
   void multiply(const RowRange& range, T* delta) const;
 
   Index columns_ = 0;

@@ -2,15 +2,13 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/io/atomic_file.h"
+#include "eckart/lora/adapter_fingerprint.h"
 #include "eckart/lora/carried_files.h"
 #include "eckart/lora/output_folder.h"
 #include "eckart/lora/shard_merge.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <memory>
-#include <stdexcept>
 #include <string_view>
 #include <system_error>
 
@@ -21,26 +19,16 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view config_name = "config.json";
 
-// Exactly, unlike any decimal of fixed length.
-std::string hexadecimal(double x) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%a", x);
-  return text.data();
-}
-
 Fingerprint fingerprint_of(const MergeSources& sources, const MergeRules& rules) {
   Fingerprint fingerprint;
-  fingerprint.add("merge 1");
+  fingerprint.add("merge 2");
   for (const SafetensorsFile& shard : sources.base.shards()) fingerprint.add_file(shard.path());
   std::error_code ignored;
   const fs::path config = sources.base.folder() / config_name;
   if (fs::is_regular_file(config, ignored)) fingerprint.add_file(config);
   for (std::size_t i = 0; i < sources.adapters.size(); ++i) {
-    const Adapter& adapter = sources.adapters[i];
-    fingerprint.add_file(adapter.file().path());
-    const fs::path adapter_config = adapter.path() / "adapter_config.json";
-    if (fs::is_regular_file(adapter_config, ignored)) fingerprint.add_file(adapter_config);
-    fingerprint.add(hexadecimal(rules.weights.empty() ? 1 : rules.weights[i]));
+    detail::add_adapter(fingerprint, sources.adapters[i]);
+    fingerprint.add(detail::exact_text(rules.weights.empty() ? 1 : rules.weights[i]));
   }
   fingerprint.add(rules.dtype ? to_string(*rules.dtype) : "as stored");
   fingerprint.add(rules.fold_tied ? "fold" : "separate");
@@ -118,7 +106,7 @@ MergeReport merge_adapters(const MergeSources& sources, const fs::path& target,
   MergeReport report = report_of(files, plan);
   OutputFolder folder(target, fingerprint_of(sources, options.rules));
   std::vector<std::unique_ptr<ShardMerge>> shards;
-  try {
+  folder.fill([&] {
     // All files first: whether there is room is known before anything is computed.
     for (std::size_t i = 0; i < plan.shards.size(); ++i) {
       shards.push_back(std::make_unique<ShardMerge>(sources, plan, i, folder));
@@ -135,12 +123,8 @@ MergeReport merge_adapters(const MergeSources& sources, const fs::path& target,
     for (const MergedTensor& tensor : report.tensors) report.total.add(tensor.statistics);
     check_something_changed(report);
     write_files(sources, plan, files, folder);
-  } catch (const std::invalid_argument&) {
-    // No later run of these inputs would end better.
-    folder.discard();
-    throw;
-  }
-  folder.commit();
+  });
+  folder.commit(options.is_synced);
   return report;
 }
 

@@ -14,6 +14,9 @@ namespace eckart {
 
 struct MergeOptions {
   MergeRules rules = {};
+  /// Whether the files' bytes are on the disk before the folder takes its name. Without, a power
+  /// failure soon after may leave incomplete ones, as after `cp`.
+  bool is_synced = true;
   /// Called with the bytes of each piece of the result when it is written, and of the whole.
   std::function<void(std::uint64_t bytes, std::uint64_t all)> on_progress = {};
 };
@@ -28,10 +31,19 @@ struct MergedTensor {
   DeltaStatistics statistics;
 };
 
+/// A copied tensor of which not every value is a number.
+struct NotFinite {
+  std::string name;
+  Index n_nan = 0;
+  Index n_infinite = 0;
+};
+
 struct MergeReport {
   std::vector<MergedTensor> tensors;  // in natural order
   Index n_copied = 0;                 // tensors
-  std::uint64_t bytes = 0;            // of the result's tensors
+  /// Copied as they are: no adapter changes them, and a mask, for one, may have infinities.
+  std::vector<NotFinite> not_finite;
+  std::uint64_t bytes = 0;  // of the result's tensors
   DeltaStatistics total;
   /// What changed in config.json: `vocab_size 32000 -> 32001`.
   std::vector<std::string> config_changes;
@@ -50,10 +62,12 @@ struct MergeReport {
 /// that it had not finished. Cost: 2 r m n FLOPs for a matrix, reading the base and writing as much
 /// once; memory: the factors of 64 MiB of matrices and 2 MiB a thread.
 ///
-/// Throws as plan_merge, before anything is written; ArgumentError when a value of the base is NaN
-/// or infinite, or a sum is too large for its dtype, naming tensor and place, and when no entry of
-/// any tensor has changed because the dtype swallowed every delta; FileError as OutputFolder.
-/// Nothing of the result stays then; what a FileError interrupts (a disk that fills up meanwhile) can
+/// Throws as plan_merge, before anything is written; ArgumentError when a value of a tensor that is
+/// changed is NaN or infinite, or a sum is too large for its dtype, naming tensor and place (in the
+/// pass over the base that writes: there is no other), and when no entry of any tensor has changed
+/// because the dtype swallowed every delta; FileError as OutputFolder, and for a file of the base's
+/// folder that can't be carried. NaN and infinities in a copied tensor are reported. Nothing
+/// of the result stays then; what a FileError interrupts (a disk that fills up meanwhile) can
 /// be gone on with.
 MergeReport merge_adapters(const MergeSources& sources, const std::filesystem::path& target,
                            const MergeOptions& options = {});

@@ -2,6 +2,7 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
+#include "eckart/io/scan.h"
 #include "eckart/lora/merge_errors.h"
 #include "eckart/lora/merge_orientation.h"
 #include "eckart/lora/merge_settle.h"
@@ -215,6 +216,8 @@ class Planner {
     const Adapter& adapter = sources_.adapters[number];
     const auto found = by_name_.find(module.name + ".bias");
     if (found == by_name_.end()) {
+      // lora_bias is one flag for all modules: those without a trained one have zeros.
+      if (scan_values(module.bias->dtype, adapter.file().bytes(*module.bias)).all_zero) return;
       throw_argument_error("merge: " + shown(adapter) + " has a lora_bias for " +
                                printable(module.name) +
                                ", but the base's layer has no bias that it could be added to",

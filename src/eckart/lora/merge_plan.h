@@ -96,7 +96,7 @@ struct MergePlan {
 /// - two adapters that save one tensor, or one that saves what another changes; a weight other than
 ///   1 on a saved tensor or on DoRA; DoRA together with another delta on one matrix (its norm is
 ///   that of base and delta: a sum of several is not defined by it);
-/// - a bias for a layer without one, as in PEFT; a base that is quantized otherwise than F8;
+/// - a bias other than 0 for a layer without one, as in PEFT; a base that is quantized otherwise than F8;
 /// - a vocabulary that grows on one of two tied or separate sides;
 /// - NaN or infinity in an adapter; adapters that change nothing.
 MergePlan plan_merge(const MergeSources& sources, const MergeRules& rules = {});

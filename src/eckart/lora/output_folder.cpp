@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -59,6 +60,30 @@ void sync_folder(const fs::path& target, const fs::path& folder) {
   const int error = errno;
   close(descriptor);
   if (result != 0 && error != EINVAL && error != EROFS) refuse_by_system(target, error);
+}
+
+// A file that its writer has synced costs nothing here.
+void sync_file(const fs::path& target, const fs::path& file) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) refuse_by_system(target, errno);
+  const int result = fdatasync(descriptor);
+  const int error = errno;
+  close(descriptor);
+  if (result != 0 && error != EINVAL && error != EROFS) refuse_by_system(target, error);
+}
+
+// Folders after what is in them.
+void sync_tree(const fs::path& target, const fs::path& folder, bool with_files) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_directory()) {
+      sync_tree(target, entry.path(), with_files);
+    } else if (with_files && entry.is_regular_file()) {
+      sync_file(target, entry.path());
+    }
+  }
+  if (error) refuse_by_system(target, error.value());
+  sync_folder(target, folder);
 }
 
 // The lines that were written whole; `end` is where the last of them ends.
@@ -126,12 +151,22 @@ OutputFolder::OutputFolder(fs::path target, const Fingerprint& fingerprint)
 
 OutputFolder::~OutputFolder() { leave(); }
 
+// Whether the folder of that name is the one that this run has locked: one that it has discarded
+// may be another run's by now.
+bool OutputFolder::is_own() const {
+  struct stat held {};
+  struct stat there {};
+  return lock_ >= 0 && fstat(lock_, &held) == 0 &&
+         stat((partial_ / lock_name).c_str(), &there) == 0 && held.st_ino == there.st_ino &&
+         held.st_dev == there.st_dev;
+}
+
 // The lock is given back last, so that no other run is met in the folder.
 void OutputFolder::leave() {
   std::error_code ignored;
   if (manifest_ >= 0) {
     close(std::exchange(manifest_, -1));
-    if (parts_.empty()) fs::remove_all(partial_, ignored);
+    if (parts_.empty() && is_own()) fs::remove_all(partial_, ignored);
   }
   if (lock_ >= 0) close(std::exchange(lock_, -1));
 }
@@ -176,15 +211,10 @@ void OutputFolder::make_folders() {
 }
 
 void OutputFolder::lock() {
-  struct stat held {};
-  struct stat there {};
   const bool is_locked = flock(lock_, LOCK_EX | LOCK_NB) == 0;
   const int error = errno;
   // The run that held the lock may have ended and removed the folder in between.
-  const bool is_there = fstat(lock_, &held) == 0 &&
-                        stat((partial_ / lock_name).c_str(), &there) == 0 &&
-                        held.st_ino == there.st_ino;
-  if (is_locked && is_there) return;
+  if (is_locked && is_own()) return;
   close(std::exchange(lock_, -1));
   if (!is_locked && error != EWOULDBLOCK) refuse_by_system(target_, error);
   refuse(target_, "because another run is writing it now",
@@ -315,13 +345,21 @@ fs::path OutputFolder::result_path(const std::string& file_name) const {
 void OutputFolder::discard() {
   parts_.clear();
   by_name_.clear();
-  std::error_code ignored;
-  fs::remove_all(partial_, ignored);
+  leave();
 }
 
-void OutputFolder::commit() {
+void OutputFolder::fill(const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const std::invalid_argument&) {
+    discard();
+    throw;
+  }
+}
+
+void OutputFolder::commit(bool is_synced) {
   const fs::path result = partial_ / result_name;
-  sync_folder(target_, result);
+  sync_tree(target_, result, is_synced);
   // The system replaces an empty folder by this name, and no other.
   if (std::rename(result.c_str(), place_.c_str()) != 0) {
     if (errno == ENOTEMPTY || errno == EEXIST) check_target();

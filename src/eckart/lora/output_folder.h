@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -64,11 +65,15 @@ class OutputFolder {
 
   /// Where a file of the result is to be written: a folder that only the result is in.
   std::filesystem::path result_path(const std::string& file_name) const;
-  /// Syncs the result, gives it the target's name, and removes parts and manifest. Killed in
+  /// Syncs the result's files (unless told not to: a power failure soon after may then leave them
+  /// incomplete) and folders, gives it the target's name, and removes parts and manifest. Killed in
   /// between it leaves either the partial folder or the whole target. Throws FileError.
-  void commit();
-  /// Removes all that was written: for work that no later run could end.
+  void commit(bool is_synced = true);
+  /// Removes all that was written: for work that no later run could end. The name is free then.
   void discard();
+  /// Calls `write`; when it throws an std::invalid_argument, as no later run of the same inputs would
+  /// end better, all is discarded.
+  void fill(const std::function<void()>& write);
 
  private:
   struct Part {
@@ -79,6 +84,7 @@ class OutputFolder {
 
   void check_target() const;
   void lock();
+  bool is_own() const;
   void leave();
   void make_folders();
   void read_manifest(const std::string& fingerprint);

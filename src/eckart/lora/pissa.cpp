@@ -2,6 +2,8 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
+#include "eckart/io/hash.h"
+#include "eckart/io/mapped_file.h"
 #include "eckart/io/scan.h"
 #include "eckart/linalg/low_rank.h"
 #include "eckart/lora/adapter_writer.h"
@@ -12,7 +14,6 @@
 
 #include <cstddef>
 #include <set>
-#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -26,8 +27,12 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using detail::PissaTarget;
 
-// The part of the outer folder that says that the adapter is whole.
+// Parts of the outer folder, whose result is two folders, each made by a run of its own that can be
+// gone on with. The first says so: what lies in the result then stays when a run is cut off.
+constexpr const char* folders_part = "folders";
 constexpr const char* adapter_part = "adapter";
+constexpr const char* adapter_name = "adapter";
+constexpr const char* base_name = "base";
 
 void check_values(const PissaBase& base, const std::vector<PissaTarget>& targets) {
   for (const PissaTarget& target : targets) {
@@ -103,7 +108,7 @@ void split(const PissaBase& base, const PissaTarget& target, const PissaOptions&
 AdapterConfig config_of(const PissaBase& base, const std::vector<PissaTarget>& targets,
                         const fs::path& target) {
   AdapterConfig config;
-  config.base_model = (target / "base").string();
+  config.base_model = (target / base_name).string();
   if (base.architecture != nullptr && base.architecture->is_decoder) config.task_type = "CAUSAL_LM";
   for (const PissaTarget& one : targets) {
     if (one.is_input_first) config.fan_in_fan_out = true;
@@ -111,34 +116,60 @@ AdapterConfig config_of(const PissaBase& base, const std::vector<PissaTarget>& t
   return config;
 }
 
+// The adapter is noted before it takes its name: a run cut off between the two finds its parts, and
+// one cut off later the folder.
 void write_adapter(const PissaBase& base, const std::vector<PissaTarget>& targets,
-                   const PissaOptions& options, const fs::path& target, OutputFolder& outer) {
-  OutputFolder folder(outer.result_path("adapter"), fingerprint_of(base, targets, options));
-  AdapterWriter writer(folder, factor_dtype(targets, options));
-  Index elements = 0;
-  for (const PissaTarget& one : targets) elements += one.tensor->shape.count();
-  Json reports = Json::object();
-  for (const PissaTarget& one : targets) {
-    if (!writer.has(one.module)) split(base, one, options, writer);
-    reports[one.module] = writer.reports().at(one.module);
-    if (options.on_split) options.on_split(one.tensor->shape.count(), elements);
-  }
-  writer.finish(config_of(base, targets, target));
+                   const PissaOptions& options, const fs::path& target, OutputFolder& outer,
+                   PissaReport& report) {
+  OutputFolder folder(outer.result_path(adapter_name), fingerprint_of(base, targets, options));
+  folder.fill([&] {
+    AdapterWriter writer(folder, factor_dtype(targets, options));
+    Index elements = 0;
+    for (const PissaTarget& one : targets) elements += one.tensor->shape.count();
+    Json reports = Json::object();
+    for (const PissaTarget& one : targets) {
+      if (writer.has(one.module)) {
+        ++report.n_resumed;
+      } else {
+        split(base, one, options, writer);
+      }
+      reports[one.module] = writer.reports().at(one.module);
+      if (options.on_split) options.on_split(one.tensor->shape.count(), elements);
+    }
+    writer.finish(config_of(base, targets, target));
+    const std::string hash =
+        hash_of(open_mapped(folder.result_path("adapter_model.safetensors")).bytes());
+    outer.note_part(adapter_part, Json{{"hash", hash}, {"reports", reports}}.dump());
+  });
   folder.commit();
-  outer.add_part(adapter_part, {}, reports.dump());
+}
+
+// Whether a run that was cut off has written the adapter, and it is as it was written.
+bool has_adapter(const OutputFolder& outer) {
+  if (!outer.has_part(adapter_part)) return false;
+  const fs::path folder = outer.result_path(adapter_name);
+  std::error_code ignored;
+  for (const char* file : {"adapter_config.json", "adapter_model.safetensors"}) {
+    if (!fs::is_regular_file(folder / file, ignored)) return false;
+  }
+  return hash_of(open_mapped(folder / "adapter_model.safetensors").bytes()) ==
+         Json::parse(outer.part_note(adapter_part)).at("hash").get<std::string>();
 }
 
 MergeReport write_base(const PissaBase& base, const PissaOptions& options, OutputFolder& outer) {
   const std::vector<Adapter> adapters = [&] {
     std::vector<Adapter> list;
-    list.push_back(open_adapter(outer.result_path("adapter")));
+    list.push_back(open_adapter(outer.result_path(adapter_name)));
     list.back().resolve_names(
         mergeable_names(*base.checkpoint, *base.tensors, base.architecture, base.config));
     return list;
   }();
   const MergeSources sources{*base.checkpoint, *base.tensors, base.architecture, base.config,
                              adapters};
-  return merge_adapters(sources, outer.result_path("base"),
+  // A base that was whole when the run was cut off is written again: its report went with it.
+  std::error_code ignored;
+  fs::remove_all(outer.result_path(base_name), ignored);
+  return merge_adapters(sources, outer.result_path(base_name),
                         {.rules = {.weights = {-1}}, .on_progress = options.on_write});
 }
 
@@ -155,20 +186,25 @@ PissaReport init_pissa(const PissaBase& base, const fs::path& target, const Piss
   report.rank = options.rank;
   report.dtype = factor_dtype(targets, options);
   OutputFolder outer(target, fingerprint_of(base, targets, options));
-  try {
-    if (!outer.has_part(adapter_part)) write_adapter(base, targets, options, target, outer);
-    const Json reports = Json::parse(outer.part_note(adapter_part));
+  outer.fill([&] {
+    if (!outer.has_part(folders_part)) outer.note_part(folders_part, "adapter and base");
+    if (has_adapter(outer)) {
+      report.n_resumed = static_cast<Index>(targets.size());
+    } else {
+      // What was made of another adapter goes with it.
+      std::error_code ignored;
+      fs::remove_all(outer.result_path(adapter_name), ignored);
+      fs::remove_all(outer.result_path(std::string(base_name) + ".partial"), ignored);
+      write_adapter(base, targets, options, target, outer, report);
+    }
+    const Json reports = Json::parse(outer.part_note(adapter_part)).at("reports");
     for (const PissaTarget& one : targets) {
       PissaModule module = described(one);
       read_json(reports.at(one.module).get<std::string>(), module);
       report.modules.push_back(std::move(module));
     }
     report.base = write_base(base, options, outer);
-  } catch (const std::invalid_argument&) {
-    // No later run of these inputs would end better.
-    outer.discard();
-    throw;
-  }
+  });
   outer.commit();
   return report;
 }

@@ -57,6 +57,7 @@ struct PissaReport {
   std::vector<PissaModule> modules;  // in natural order
   Index rank = 0;
   Dtype dtype = Dtype::f32;  // of the factors
+  Index n_resumed = 0;       // modules that a run that was cut off had split
   MergeReport base;          // the residual base: w - b a, and what its dtype swallowed of b a
 };
 
@@ -66,7 +67,8 @@ struct PissaReport {
 /// matrices. The residuals are of the factors as they were rounded, so that both sum to the base but
 /// for one rounding of the residual to the base's dtype (F8 with scales: BF16).
 /// Cost: low_rank of every matrix, and writing the base. Memory: the largest matrix in float, a few
-/// times. The folder appears whole, and a killed run goes on (see OutputFolder).
+/// times. The folder appears whole, and a killed run goes on with the matrices that it had not split
+/// and the tensors that it had not written (see OutputFolder).
 /// Throws ArgumentError for a rank below 1 or above a matrix's smaller side, patterns that fit
 /// nothing, a chosen tensor that is no linear map, NaN and infinities; FileError as OutputFolder.
 PissaReport init_pissa(const PissaBase& base, const std::filesystem::path& target,
@@ -75,7 +77,8 @@ PissaReport init_pissa(const PissaBase& base, const std::filesystem::path& targe
 /// A trained PiSSA adapter as a plain one for the original base: what it adds beside what it started
 /// from, b a - b0 a0, as [b, -b0] [a; a0]: the ranks of both add up (PEFT's path_initial_model_for_
 /// weight_conversion does the same). `initial` is the adapter as `init_pissa` wrote it.
-/// `options.base_model`: the original base. Other options, result and errors as `combine_adapters`; ArgumentError when the two do not have the same modules.
+/// `options.base_model`: the original base. Other options, result and errors as `combine_adapters`;
+/// ArgumentError when the two do not have the same modules.
 RewrittenAdapter plain_from_pissa(const Adapter& trained, const Adapter& initial,
                                   const std::filesystem::path& target,
                                   const RewriteOptions& options);

@@ -1,5 +1,6 @@
 // Whose names an adapter's modules go by in the files of a base.
 #include "eckart/core/edit_distance.h"
+#include "eckart/core/errors.h"
 #include "eckart/lora/adapter.h"
 
 #include <algorithm>
@@ -112,10 +113,22 @@ std::vector<Adapter::Unmatched> Adapter::resolve_names(
   const BaseNames base(base_tensors);
   const bool is_kohya = naming_ == AdapterNaming::kohya;
   std::vector<Unmatched> unmatched;
+  // By what they are in the base: two of one name would both change it, or one would be lost.
+  std::unordered_map<std::string, std::string> taken;
+  const auto take = [&](const std::string& resolved, const std::string& given) {
+    const auto [other, is_new] = taken.emplace(resolved, given);
+    if (is_new) return;
+    throw_argument_error(
+        "lora: " + printable(other->second) + " and " + printable(given) + " of " +
+            printable_path(path_.string()) + " are both " + printable(resolved) +
+            " of the base, but a tensor of the base is changed by one of them",
+        "the adapter is for a model that has both, of which this base is a part or another");
+  };
   const auto resolve = [&](std::string& name) {
     const std::string_view found =
         is_kohya && name.find('.') == std::string::npos ? base.underlined(name) : base.dotted(name);
     if (!found.empty()) {
+      take(std::string(found), name);
       name = found;
       return;
     }
@@ -124,6 +137,7 @@ std::vector<Adapter::Unmatched> Adapter::resolve_names(
         {name, is_explained ? base.closest(name, is_kohya) : std::vector<std::string>()});
   };
   for (AdapterModule& module : modules_) resolve(module.name);
+  taken.clear();  // a module and a tensor that is saved whole may share a name
   for (SavedTensor& saved : saved_) resolve(saved.name);
   sort_names();
   return unmatched;

@@ -5,6 +5,7 @@
 #include "eckart/io/findings.h"
 #include "eckart/io/hash.h"
 #include "eckart/io/narrow.h"
+#include "eckart/io/scan.h"
 #include "eckart/io/widen.h"
 #include "eckart/lora/row_blocks.h"
 
@@ -50,19 +51,34 @@ std::string place_text(const PlannedTensor& tensor, Index element) {
   return "(" + text + ")";
 }
 
-// What a thread needs for a block.
-struct Buffers {
-  Tensor<float> base, delta, wanted, realised;
-  std::vector<std::byte> out;
-};
+bool is_float(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f64:
+    case Dtype::f32:
+    case Dtype::f16:
+    case Dtype::bf16:
+    case Dtype::f8_e4m3:
+    case Dtype::f8_e5m2:
+      return true;
+    default:
+      return false;
+  }
+}
 
 void grow(Tensor<float>& tensor, Index n) {
   if (tensor.count() < n) tensor = Tensor<float>::uninitialized({n});
 }
 
+// Values of a block that is not finite.
+struct BlockValues {
+  const Tensor<float>& base;
+  const Tensor<float>& wanted;
+  const Tensor<float>& realised;
+};
+
 // Says which value is none, and why.
 [[noreturn]] void fail_not_finite(const PlannedTensor& tensor, const RowRange& range,
-                                  const Buffers& values) {
+                                  const BlockValues& values) {
   const Index first = (range.matrix * tensor.rows + range.first) * tensor.columns;
   for (Index i = 0; i < range.n * tensor.columns; ++i) {
     if (std::isfinite(values.realised(i))) continue;
@@ -99,11 +115,22 @@ std::string hash_of_all(const std::string& hashes) {
 
 }  // namespace
 
+// What a thread needs for a block.
+struct ShardMerge::Buffers {
+  Tensor<float> base, delta, wanted, realised;
+  std::vector<std::byte> out;
+
+  // Of a block that is computed in steps.
+  void hold(Index n) {
+    for (Tensor<float>* tensor : {&base, &delta, &wanted, &realised}) grow(*tensor, n);
+  }
+};
+
 // Buffers that are used again: the system zeroes the pages of new ones, which took a sixth of the
 // time.
 class ShardMerge::BufferPool {
  public:
-  std::unique_ptr<Buffers> take(Index n, std::uint64_t out_bytes) {
+  std::unique_ptr<Buffers> take(std::uint64_t out_bytes) {
     std::unique_ptr<Buffers> taken;
     {
       const std::lock_guard lock(mutex_);
@@ -113,9 +140,6 @@ class ShardMerge::BufferPool {
       }
     }
     if (!taken) taken = std::make_unique<Buffers>();
-    for (Tensor<float>* tensor : {&taken->base, &taken->delta, &taken->wanted, &taken->realised}) {
-      grow(*tensor, n);
-    }
     if (taken->out.size() < out_bytes) taken->out.resize(out_bytes);
     return taken;
   }
@@ -172,10 +196,9 @@ void ShardMerge::run(MergeReport& report, const std::function<void(std::uint64_t
 }
 
 void ShardMerge::add(const PlannedTensor& tensor, Batch& batch, MergeReport& report) const {
-  const StoredTensor& place = output_->place(tensor.name);
   if (tensor.fate == TensorFate::copied) {
     ++report.n_copied;
-    add_copy({tensor.stored->begin, place.begin, place.bytes()}, batch);
+    add_copy(tensor, batch);
     return;
   }
   MergedTensor finished;
@@ -184,19 +207,40 @@ void ShardMerge::add(const PlannedTensor& tensor, Batch& batch, MergeReport& rep
     report.tensors.push_back(std::move(finished));
     return;
   }
-  Work work{&tensor, std::make_unique<MatrixUpdate<float>>(sources_, tensor), blocks_of(tensor)};
+  Work work{.tensor = &tensor,
+            .update = std::make_unique<MatrixUpdate<float>>(sources_, tensor),
+            .one_pass = {},
+            .blocks = blocks_of(tensor)};
+  const bool is_bf16 = tensor.saved == nullptr && !tensor.base->is_quantized &&
+                       tensor.stored->dtype == Dtype::bf16 && tensor.dtype == Dtype::bf16;
+  if (is_bf16 && !work.update->is_empty() && !work.update->is_dora()) {
+    for (Index matrix = 0; matrix < tensor.n_matrices; ++matrix) {
+      work.one_pass.emplace_back(work.update->left(matrix), work.update->right_t(matrix));
+    }
+  }
   batch.works.push_back(std::move(work));
 }
 
-void ShardMerge::add_copy(const Copy& copy, Batch& batch) const {
-  if (!batch.copies.empty()) {
-    Copy& last = batch.copies.back();
-    if (last.from + last.size == copy.from && last.to + last.size == copy.to) {
-      last.size += copy.size;
-      return;
-    }
+void ShardMerge::add_copy(const PlannedTensor& tensor, Batch& batch) const {
+  const StoredTensor& place = output_->place(tensor.name);
+  for (std::uint64_t done = 0; done < place.bytes(); done += copied_bytes) {
+    batch.copies.push_back({.tensor = &tensor,
+                            .from = tensor.stored->begin + done,
+                            .to = place.begin + done,
+                            .size = std::min(copied_bytes, place.bytes() - done)});
   }
-  batch.copies.push_back(copy);
+}
+
+// Looked through before it is copied, when it comes into the cache that the copy then finds it in.
+void ShardMerge::make(Copy& copy) const {
+  const SafetensorsFile& shard = sources_.base.shards()[shard_];
+  if (is_float(copy.tensor->stored->dtype)) {
+    const ValueScan scan = scan_file_values(shard.file(), copy.tensor->stored->dtype, copy.from,
+                                            copy.from + copy.size);
+    copy.n_nan = static_cast<Index>(scan.n_nan);
+    copy.n_infinite = static_cast<Index>(scan.n_infinite);
+  }
+  output_->copy(copy.to, shard.path(), copy.from, copy.size);
 }
 
 std::vector<ShardMerge::Block> ShardMerge::blocks_of(const PlannedTensor& tensor) const {
@@ -236,14 +280,8 @@ bool ShardMerge::is_finished(const PlannedTensor& tensor, MergedTensor& finished
 void ShardMerge::write(Batch& batch, MergeReport& report) {
   std::vector<std::function<void()>> jobs;
   // Copies wait for the disk and blocks for the processor: in turn they keep both busy.
-  for (const Copy& copy : batch.copies) {
-    for (std::uint64_t done = 0; done < copy.size; done += copied_bytes) {
-      const std::uint64_t size = std::min(copied_bytes, copy.size - done);
-      jobs.emplace_back([this, copy, done, size] {
-        output_->copy(copy.to + done, sources_.base.shards()[shard_].path(), copy.from + done,
-                      size);
-      });
-    }
+  for (Copy& copy : batch.copies) {
+    jobs.emplace_back([this, &copy] { make(copy); });
   }
   for (Work& work : batch.works) {
     for (Block& block : work.blocks) {
@@ -254,52 +292,79 @@ void ShardMerge::write(Batch& batch, MergeReport& report) {
     for (Index i = begin; i < end; ++i) jobs[static_cast<std::size_t>(i)]();
   });
   for (const Work& work : batch.works) note_finished(work, report);
+  for (const Copy& copy : batch.copies) {
+    if (copy.n_nan + copy.n_infinite == 0) continue;
+    if (report.not_finite.empty() || report.not_finite.back().name != copy.tensor->name) {
+      report.not_finite.push_back({copy.tensor->name, 0, 0});
+    }
+    report.not_finite.back().n_nan += copy.n_nan;
+    report.not_finite.back().n_infinite += copy.n_infinite;
+  }
 }
 
 void ShardMerge::compute(const Work& work, Block& block) const {
   const PlannedTensor& tensor = *work.tensor;
-  const Index columns = tensor.columns;
-  const Index step = std::min(rows_per_block(columns), block.range.n);
   const MappedFile& file = sources_.base.shards()[shard_].file();
   const bool is_stored = tensor.saved == nullptr && !tensor.base->is_quantized;
   const auto element =
       static_cast<std::uint64_t>(bits(is_stored ? tensor.stored->dtype : Dtype::u8)) / 8;
-  const Index first = (block.range.matrix * tensor.rows + block.range.first) * columns;
+  const Index first = (block.range.matrix * tensor.rows + block.range.first) * tensor.columns;
   const std::uint64_t begin = tensor.stored->begin + static_cast<std::uint64_t>(first) * element;
-  const std::uint64_t end = begin + static_cast<std::uint64_t>(block.range.n * columns) * element;
+  const std::uint64_t end =
+      begin + static_cast<std::uint64_t>(block.range.n * tensor.columns) * element;
   if (is_stored) file.prefetch(begin, end);
 
-  std::unique_ptr<Buffers> taken = buffers_->take(step * columns, block.size);
-  Buffers& values = *taken;
-  const std::span<std::byte> out = std::span(values.out).first(block.size);
-  const std::uint64_t row_bytes = block.size / static_cast<std::uint64_t>(block.range.n);
-  for (Index row = 0; row < block.range.n; row += step) {
-    const RowRange range{block.range.matrix, block.range.first + row,
-                         std::min(step, block.range.n - row)};
-    const Index n = range.n * columns;
-    const auto count = static_cast<std::size_t>(n);
-    read_rows(sources_, tensor, range, values.base.data());
-    const float* wanted = values.base.data();
-    if (work.update->is_empty()) {
-      std::fill_n(values.delta.data(), n, 0.0f);
-      std::copy_n(wanted, n, values.wanted.data());
-    } else {
-      work.update->apply(range, values.base.data(), values.wanted.data(), values.delta.data());
-      wanted = values.wanted.data();
-    }
-    const std::span<std::byte> bytes = std::span(out).subspan(
-        static_cast<std::size_t>(row) * row_bytes, static_cast<std::size_t>(range.n) * row_bytes);
-    narrow(tensor.dtype, {wanted, count}, bytes);
-    widen<float>(tensor.dtype, bytes, {values.realised.data(), count});
-    const DeltaStatistics statistics =
-        delta_statistics(n, values.base.data(), values.delta.data(), values.realised.data());
-    if (!std::isfinite(statistics.error_squares)) fail_not_finite(tensor, range, values);
-    block.statistics.add(statistics);
-  }
+  std::unique_ptr<Buffers> taken = buffers_->take(block.size);
+  const std::span<std::byte> out = std::span(taken->out).first(block.size);
+  const bool is_done =
+      !work.one_pass.empty() &&
+      compute_in_one_pass(work, block, file.bytes().subspan(begin, end - begin), out);
+  if (!is_done) compute_in_steps(work, block, *taken, out);
   block.hash = hash_of(out);
   output_->write(block.offset, out);
   buffers_->give_back(std::move(taken));
   if (is_stored) file.release(begin, end);
+}
+
+// False where a value is not finite: in steps it is found which.
+bool ShardMerge::compute_in_one_pass(const Work& work, Block& block,
+                                     std::span<const std::byte> base,
+                                     std::span<std::byte> out) const {
+  const Bf16Merge& merge = work.one_pass[static_cast<std::size_t>(block.range.matrix)];
+  block.statistics = merge.run(block.range.first, block.range.n, base, out);
+  return std::isfinite(block.statistics.error_squares);
+}
+
+void ShardMerge::compute_in_steps(const Work& work, Block& block, Buffers& values,
+                                  std::span<std::byte> out) const {
+  const PlannedTensor& tensor = *work.tensor;
+  const Index step = std::min(rows_per_block(tensor.columns), block.range.n);
+  const std::size_t row_bytes = out.size() / static_cast<std::size_t>(block.range.n);
+  values.hold(step * tensor.columns);
+  block.statistics = {};
+  for (Index row = 0; row < block.range.n; row += step) {
+    const RowRange range{block.range.matrix, block.range.first + row,
+                         std::min(step, block.range.n - row)};
+    const Index n = range.n * tensor.columns;
+    const auto count = static_cast<std::size_t>(n);
+    read_rows(sources_, tensor, range, values.base.data());
+    if (work.update->is_empty()) {
+      std::fill_n(values.delta.data(), n, 0.0f);
+      std::copy_n(values.base.data(), n, values.wanted.data());
+    } else {
+      work.update->apply(range, values.base.data(), values.wanted.data(), values.delta.data());
+    }
+    const std::span<std::byte> bytes = out.subspan(static_cast<std::size_t>(row) * row_bytes,
+                                                   static_cast<std::size_t>(range.n) * row_bytes);
+    narrow(tensor.dtype, {values.wanted.data(), count}, bytes);
+    widen<float>(tensor.dtype, bytes, {values.realised.data(), count});
+    const DeltaStatistics statistics =
+        delta_statistics(n, values.base.data(), values.delta.data(), values.realised.data());
+    if (!std::isfinite(statistics.error_squares)) {
+      fail_not_finite(tensor, range, {values.base, values.wanted, values.realised});
+    }
+    block.statistics.add(statistics);
+  }
 }
 
 void ShardMerge::note_finished(const Work& work, MergeReport& report) {

@@ -2,6 +2,7 @@
 // alone.
 #pragma once
 
+#include "eckart/lora/bf16_merge.h"
 #include "eckart/lora/matrix_update.h"
 #include "eckart/lora/merge.h"
 #include "eckart/lora/output_folder.h"
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,7 @@ class ShardMerge {
   void run(MergeReport& report, const std::function<void(std::uint64_t)>& on_written);
 
  private:
+  struct Buffers;
   // Rows of one tensor, written at one place.
   struct Block {
     RowRange range;
@@ -44,13 +47,17 @@ class ShardMerge {
   struct Work {
     const PlannedTensor* tensor = nullptr;
     std::unique_ptr<MatrixUpdate<float>> update;
+    std::vector<Bf16Merge> one_pass;  // one a matrix, where all is BF16; else empty
     std::vector<Block> blocks;
   };
-  // Bytes that lie in the base's file as they will in the result's.
+  // Bytes of a tensor that lie in the base's file as they will in the result's.
   struct Copy {
+    const PlannedTensor* tensor = nullptr;
     std::uint64_t from = 0;
     std::uint64_t to = 0;
     std::uint64_t size = 0;
+    Index n_nan = 0;
+    Index n_infinite = 0;
   };
   // Tensors that are written together.
   struct Batch {
@@ -60,11 +67,16 @@ class ShardMerge {
   };
 
   void add(const PlannedTensor& tensor, Batch& batch, MergeReport& report) const;
-  void add_copy(const Copy& copy, Batch& batch) const;
+  void add_copy(const PlannedTensor& tensor, Batch& batch) const;
+  void make(Copy& copy) const;
   std::vector<Block> blocks_of(const PlannedTensor& tensor) const;
   bool is_finished(const PlannedTensor& tensor, MergedTensor& finished) const;
   void write(Batch& batch, MergeReport& report);
   void compute(const Work& work, Block& block) const;
+  bool compute_in_one_pass(const Work& work, Block& block, std::span<const std::byte> base,
+                           std::span<std::byte> out) const;
+  void compute_in_steps(const Work& work, Block& block, Buffers& values,
+                        std::span<std::byte> out) const;
   void note_finished(const Work& work, MergeReport& report);
 
   class BufferPool;

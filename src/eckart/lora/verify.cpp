@@ -2,6 +2,7 @@
 
 #include "eckart/core/parallel.h"
 #include "eckart/io/findings.h"
+#include "eckart/io/scan.h"
 #include "eckart/io/widen.h"
 #include "eckart/lora/matrix_update.h"
 #include "eckart/lora/row_blocks.h"
@@ -178,6 +179,11 @@ void check_copy(const MergeSources& sources, const PlannedTensor& tensor, const 
   const std::span<const std::byte> copy = merged.bytes(tensor.name);
   if (std::equal(base.begin(), base.end(), copy.begin(), copy.end())) {
     ++report.n_copies;
+    const ValueScan scan = scan_values(tensor.stored->dtype, copy);
+    if (scan.n_nan + scan.n_infinite > 0) {
+      report.not_finite.push_back(
+          {tensor.name, static_cast<Index>(scan.n_nan), static_cast<Index>(scan.n_infinite)});
+    }
     return;
   }
   report.problems.push_back(printable(tensor.name) +

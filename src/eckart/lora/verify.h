@@ -1,7 +1,7 @@
 // Whether a checkpoint is what a merge of these adapters into this base must give.
 #pragma once
 
-#include "eckart/lora/merge_plan.h"
+#include "eckart/lora/merge.h"
 
 #include <cstdint>
 #include <functional>
@@ -23,6 +23,7 @@ struct VerifiedTensor {
 struct VerifyReport {
   std::vector<VerifiedTensor> tensors;  // those that were compared by value, in natural order
   Index n_copies = 0;                   // tensors that have to be those of the base, and are
+  std::vector<NotFinite> not_finite;    // of them, those that hold more than numbers
   /// What is wrong, a sentence each.
   std::vector<std::string> problems;
 };

@@ -51,6 +51,18 @@ double length_of_terms(const std::vector<AdapterFactors>& factors) {
   return sum;
 }
 
+// Takes off what is rounding: the whole, or single values behind it. A budget would give ranks to
+// them.
+void clear_rounding(const std::vector<AdapterFactors>& factors, std::vector<double>& squares) {
+  const double floor = std::pow(rounding * length_of_terms(factors), 2);
+  double all = 0;
+  for (double& square : squares) {
+    if (square <= floor) square = 0;
+    all += square;
+  }
+  if (all <= floor) squares.clear();
+}
+
 NewModule new_module(ModuleDelta delta) {
   NewModule module;
   module.name = std::move(delta.name);
@@ -167,6 +179,7 @@ class Rewriting {
       for (const auto& [b, a, scale] : delta.factors) {
         add_squares(factored_svd_values(b, a, scale), candidate.squares);
       }
+      clear_rounding(delta.factors, candidate.squares);
       candidates.push_back(std::move(candidate));
       advance(source);
     }
@@ -194,7 +207,7 @@ class Rewriting {
       }
       return total;
     };
-    if (std::sqrt(sum(0)) <= rounding * length_of_terms(before)) candidate.squares.clear();
+    clear_rounding(before, candidate.squares);
     report.norm = std::sqrt(sum(0));
     const bool has_bias = !is_nothing(delta.bias);
     Index rank = report.rank_before;
