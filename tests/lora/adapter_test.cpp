@@ -301,6 +301,12 @@ TEST(OpenAdapter, CountsTheParametersOfWrappedModules) {
       "factors, but target_parameters names 1 of its parameters");
 }
 
+TEST(OpenAdapter, RefusesAnInnerPairWithoutAnOuterOne) {
+  EXPECT_EQ(opening(peft_pair("q.base_layer"), rank_2),
+            "tensor \"base_model.model.q.base_layer.lora_A.weight\": its name has .base_layer, as "
+            "the inner of several pairs of factors of one module, but there is no outer one");
+}
+
 TEST(OpenAdapter, RefusesKohyasOtherKindsByName) {
   const ScratchFolder folder;
   for (const auto& [suffix, text] : std::map<std::string, std::string>{

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -47,6 +48,22 @@ constexpr Bound scale_bound = {.absolute = 1e-15, .relative = 1e-15};
 // A factor rounded to float once more: half a unit in the last place, 2^-24, of each of at most 5
 // products below 4.
 constexpr Bound folded_bound = {.absolute = 2e-6};
+
+// kohya's readers take an alpha of 0 for the rank.
+TEST(ConvertAdapter, ToKohyaAModuleWithoutEffectStaysWithoutOne) {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "peft");
+  HandTensors tensors = {{"base_model.model.q.lora_A.weight", {{2, 3}, {1, 2, 3, 4, 5, 6}}},
+                         {"base_model.model.q.lora_B.weight", {{2, 2}, {1, 2, 3, 4}}}};
+  save_floats(folder / "peft/adapter_model.safetensors", tensors);
+  std::ofstream(folder / "peft/adapter_config.json")
+      << R"({"peft_type": "LORA", "r": 2, "lora_alpha": 0})";
+  convert_adapter(open_adapter(folder / "peft"), folder / "x.safetensors",
+                  {.to = AdapterNaming::kohya});
+  const Adapter kohya = open_adapter(folder / "x.safetensors");
+  ASSERT_EQ(kohya.modules().size(), 1U);
+  EXPECT_TRUE(is_near(delta_of(kohya, kohya.modules()[0]), Tensor<double>({2, 3}), Bound{}));
+}
 
 TEST(ConvertAdapter, ToKohyaAndBackGivesTheSameDeltas) {
   for (const char* name : {"default", "rslora", "patterns", "regex", "conv1d", "convolutions"}) {

@@ -224,6 +224,11 @@ AlphaBytes alpha_bytes(double alpha) {
   return {is_exact ? Dtype::f32 : Dtype::f64, {bytes.begin(), bytes.end()}};
 }
 
+// kohya takes an alpha of 0 for the rank: a module without effect has factors of zeros instead.
+double kohya_alpha(const Adapter& adapter, const AdapterModule& module) {
+  return module.scale == 0 ? static_cast<double>(module.rank) : plain_alpha(adapter, module);
+}
+
 void write_kohya(const Adapter& adapter, const fs::path& target, const ConvertOptions& options,
                  ConvertReport& report) {
   refuse_existing(target);
@@ -246,7 +251,7 @@ void write_kohya(const Adapter& adapter, const fs::path& target, const ConvertOp
     plans.push_back(
         {name + ".lora_down.weight", report.dtype, detail::down_shape(adapter, module)});
     plans.push_back({name + ".lora_up.weight", report.dtype, detail::up_shape(adapter, module)});
-    plans.push_back({name + ".alpha", alpha_bytes(plain_alpha(adapter, module)).dtype, Shape()});
+    plans.push_back({name + ".alpha", alpha_bytes(kohya_alpha(adapter, module)).dtype, Shape()});
   }
   Index largest = 0;
   for (const AdapterModule& module : adapter.modules()) largest = std::max(largest, module.rank);
@@ -257,10 +262,11 @@ void write_kohya(const Adapter& adapter, const fs::path& target, const ConvertOp
   Steps steps(options, adapter.modules().size());
   for (const AdapterModule& module : adapter.modules()) {
     const std::string& name = names.at(module.name);
-    const AdapterFactors factors = load_factors(adapter, module);
+    AdapterFactors factors = load_factors(adapter, module);
+    if (module.scale == 0) std::fill_n(factors.b.data(), factors.b.count(), 0.0F);
     writer.write(name + ".lora_down.weight", narrowed(factors.a, report.dtype, module.name));
     writer.write(name + ".lora_up.weight", narrowed(factors.b, report.dtype, module.name));
-    writer.write(name + ".alpha", alpha_bytes(plain_alpha(adapter, module)).bytes);
+    writer.write(name + ".alpha", alpha_bytes(kohya_alpha(adapter, module)).bytes);
     steps.advance();
   }
   writer.commit();

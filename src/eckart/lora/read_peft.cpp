@@ -189,6 +189,12 @@ class PeftReader {
                              "names " +
                              std::to_string(parameters.size()) + " of its parameters");
     }
+    if (level >= wrappers) {
+      throw_tensor_error(
+          file_, *module.a,
+          "its name has .base_layer, as the inner of several pairs of factors of one "
+          "module, but there is no outer one");
+    }
     const std::string& parameter = parameters[wrappers - 1 - level];
     const std::string name = module.name + "." + parameter;
     const Index rank = rank_in_config(name);
