@@ -148,6 +148,27 @@ TEST(Weights, ExpertsHaveScalesOfTheirOwn) {
   EXPECT_EQ(file.load("rows")(0, 2, 1), 3);
 }
 
+TEST(Weights, AMatrixWhoseScaleIsMissingIsNamed) {
+  Stored stored;
+  stored.add<std::uint8_t>("a.weight", Dtype::f8_e4m3, {1, 2}, {one, two})
+      .add<float>("a.weight_scale_inv", Dtype::f32, {1, 1}, {0.5F})
+      .add<std::uint8_t>("b.weight", Dtype::f8_e4m3, {1, 2}, {one, two});
+  const Checkpoint& checkpoint = stored.open();
+  const std::string message =
+      thrown_by<FormatError>([&] { check_scales(checkpoint, logical_tensors(checkpoint)); });
+  EXPECT_NE(message.find("tensor \"b.weight\": it is F8_E4M3 without a scale, but a.weight and "
+                         "others have one beside them"),
+            std::string::npos)
+      << message;
+}
+
+TEST(Weights, MatricesOfF8WithoutAnyScaleStandForThemselves) {
+  Stored stored;
+  stored.add<std::uint8_t>("a.weight", Dtype::f8_e4m3, {1, 2}, {one, two});
+  const Checkpoint& checkpoint = stored.open();
+  EXPECT_NO_THROW(check_scales(checkpoint, logical_tensors(checkpoint)));
+}
+
 TEST(Weights, PackedOrUnknownStorageIsRefusedByName) {
   Stored file;
   file.add<std::int8_t>("a.weight", Dtype::i8, {1, 2}, {1, 2})

@@ -4,6 +4,7 @@
 #include "eckart/io/findings.h"
 #include "eckart/lora/extract_names.h"
 #include "eckart/model/name_pattern.h"
+#include "eckart/model/weights.h"
 
 #include <algorithm>
 #include <array>
@@ -316,6 +317,8 @@ std::string_view to_string(ExtractFate fate) {
 
 ExtractPlan plan_extract(const ExtractSources& sources, const ExtractRules& rules,
                          const std::function<void(Index, Index)>& on_progress) {
+  check_scales(sources.base, sources.base_tensors);
+  check_scales(sources.tuned, sources.tuned_tensors);
   ExtractPlan plan;
   plan.tensors = pair_tensors(sources, plan);
   if (plan.tensors.empty()) {

@@ -8,6 +8,7 @@
 #include "eckart/lora/merge_settle.h"
 #include "eckart/lora/tied_embeddings.h"
 #include "eckart/model/match_specs.h"
+#include "eckart/model/weights.h"
 
 #include <algorithm>
 #include <cmath>
@@ -340,6 +341,7 @@ std::vector<std::string> mergeable_names(const Checkpoint& base,
 }
 
 MergePlan plan_merge(const MergeSources& sources, const MergeRules& rules) {
+  check_scales(sources.base, sources.tensors);
   return Planner(sources, rules).plan();
 }
 

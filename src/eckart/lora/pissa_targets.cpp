@@ -122,6 +122,7 @@ class Chooser {
 }  // namespace
 
 std::vector<PissaTarget> pissa_targets(const PissaBase& base, const PissaOptions& options) {
+  check_scales(*base.checkpoint, *base.tensors);
   return Chooser(base, options).run();
 }
 

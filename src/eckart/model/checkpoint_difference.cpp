@@ -179,6 +179,8 @@ std::string_view to_string(DifferenceKind kind) {
 
 CheckpointDifference checkpoint_difference(const ComparedModel& a, const ComparedModel& b,
                                            const CheckpointDifferenceOptions& options) {
+  check_scales(*a.checkpoint, *a.tensors);
+  check_scales(*b.checkpoint, *b.tensors);
   const TensorPairs all = tensor_pairs(*a.tensors, *b.tensors);
   check_patterns(all, options);
   CheckpointDifference result;

@@ -132,6 +132,25 @@ std::string why_unreadable(const LogicalTensor& tensor) {
   return {};
 }
 
+void check_scales(const Checkpoint& checkpoint, const std::vector<LogicalTensor>& tensors) {
+  const auto is_f8_matrix = [](const LogicalTensor& tensor) {
+    return tensor.kind == TensorKind::parameter && is_f8(tensor.dtype) && tensor.shape.rank() >= 2;
+  };
+  const auto scaled = std::find_if(
+      tensors.begin(), tensors.end(),
+      [&](const LogicalTensor& tensor) { return is_f8_matrix(tensor) && tensor.is_quantized; });
+  if (scaled == tensors.end()) return;
+  for (const LogicalTensor& tensor : tensors) {
+    if (!is_f8_matrix(tensor) || tensor.is_quantized) continue;
+    const CheckpointTensor& stored = checkpoint.tensors()[tensor.values];
+    throw_format_error(checkpoint.shards()[stored.shard].path(), std::nullopt,
+                       "tensor \"" + printable(tensor.name) + "\": it is " + tensor.storage +
+                           " without a scale, but " + printable(scaled->name) +
+                           " and others have one beside them",
+                       "its scale may stand in a shard that is missing");
+  }
+}
+
 Tensor<float> load_weight_rows(const Checkpoint& checkpoint, const LogicalTensor& tensor,
                                Index first, Index n) {
   if (const std::string why = why_unreadable(tensor); !why.empty()) {

@@ -6,6 +6,7 @@
 #include "eckart/model/logical_tensors.h"
 
 #include <string>
+#include <vector>
 
 namespace eckart {
 
@@ -13,6 +14,10 @@ namespace eckart {
 /// they can: F64, F32, F16, BF16, every F8, and F8 with scale tensors (one for all, one a row, one a
 /// block).
 std::string why_unreadable(const LogicalTensor& tensor);
+
+/// Throws FormatError, naming the first, when an F8 matrix of a checkpoint has no scale beside it
+/// while others have one: its numbers alone are not its values.
+void check_scales(const Checkpoint& checkpoint, const std::vector<LogicalTensor>& tensors);
 
 /// Rows [first, first + n) of a tensor as float, n x (product of the axes after the first); a vector
 /// is n x 1. Reads and widens only these. Throws ArgumentError when `why_unreadable` says something
