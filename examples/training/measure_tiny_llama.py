@@ -86,23 +86,27 @@ def copying_losses(model):
     return float(losses[:, :PERIOD].mean()), float(losses[:, PERIOD + 1:].mean())
 
 
-def name_accuracy(model, tokenizer):
-    """How often the rest of a made-up name is the likeliest, given its first token: [first time, later]."""
-    right, count = [0, 0], [0, 0]
+def names_in_stories(model, tokenizer):
+    """How often the next token of a made-up name, from its second on, is the likeliest, [the first time, later];
+    and the weight of each layer and head, later, on the tokens that came after earlier copies of the one before."""
+    right, count, weights = [0, 0], [0, 0], 0
     rng = random.Random(training.HELD_OUT_SEED)
     for _ in range(NAME_STORIES):
         text = stories.story(rng)
         encoded = tokenizer(text, return_offsets_mapping=True, truncation=True, max_length=training.CONTEXT)
-        ids = encoded["input_ids"]
+        ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
         with torch.no_grad():
-            guesses = model(input_ids=torch.tensor([ids])).logits[0].argmax(dim=-1).tolist()
-        for later, start, end in name_places(text):
-            inside = [at for at, (left, right_) in enumerate(encoded["offset_mapping"])
-                      if left >= start + 1 and right_ <= end and right_ > left]
-            for at in inside:
+            output = model(input_ids=torch.tensor([ids]), output_attentions=True)
+        guesses = output.logits[0].argmax(dim=-1).tolist()
+        attention = torch.cat(output.attentions)
+        for later, begin, end in name_places(text):
+            for at in (at for at, (left, last) in enumerate(offsets) if begin < left < last <= end):
                 right[later] += guesses[at - 1] == ids[at]
                 count[later] += 1
-    return [r / c for r, c in zip(right, count)]
+                if later:
+                    copies = [key for key in range(1, at) if ids[key - 1] == ids[at - 1] and ids[key] == ids[at]]
+                    weights = weights + attention[:, :, at - 1, copies].sum(dim=-1)
+    return [r / c for r, c in zip(right, count)], weights / count[1]
 
 
 def name_places(text):
@@ -151,11 +155,12 @@ def main():
     print(f"held out: {training.held_out_loss(model, rows):.4f}; token frequencies {unigram:.4f}, "
           f"of pairs {bigram:.4f}; uniform {math.log(training.N_VOCAB):.4f}")
     print("random tokens: {:.4f} the first time, {:.4f} the second".format(*copying_losses(model)))
-    print("rest of a made-up name is the likeliest: {:.3f} the first time, {:.3f} later".format(
-        *name_accuracy(model, tokenizer)))
+    accuracy, copying = names_in_stories(model, tokenizer)
+    print("next token of a made-up name is the likeliest: {:.3f} the first time, {:.3f} later".format(*accuracy))
     previous, first, induction = head_scores(model, rows)
     table("Weight on the token before, held-out stories", previous)
     table("Weight on the first token, held-out stories", first)
+    table("Weight on the tokens after earlier copies, within names of held-out stories", copying)
     table("Weight on the token after the earlier copy, repeated random tokens", induction)
     for seed in SAMPLE_SEEDS:
         print(f"\nseed {seed}:\n{sample(model, tokenizer, seed)}")
