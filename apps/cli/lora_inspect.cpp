@@ -269,7 +269,7 @@ void add_lora_inspect(CommandLine& line, CLI::App* group) {
       {.name = "inspect",
        .summary = "Modules, ranks, scales of an adapter, and the spectra of what it adds",
        .examples = {"eckart lora inspect adapter/",
-                    "eckart lora inspect adapter/ --base models/tiny-llama",
+                    "eckart lora inspect adapter/ --base examples/tiny-llama",
                     "eckart lora inspect adapter.safetensors --json"},
        .group = group},
       [command, &line] { return inspect(*command, line.common); });

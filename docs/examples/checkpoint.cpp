@@ -8,7 +8,7 @@ int main() {
   const ek::Checkpoint model = ek::open_checkpoint("examples/tiny-llama");  // mapped, read-only
   const ek::Tensor<float> w_up =
       model.tensor<float>("model.layers.3.mlp.up_proj.weight").named({"d_ff", "d_model"});
-  std::cout << ek::to_string(w_up.shape()) << '\n';  // 176x64 (d_ff, d_model)
+  std::cout << ek::to_string(w_up.shape()) << '\n';  // 288x128 (d_ff, d_model)
 
   const ek::TensorView<const float> row = w_up.view().select("d_ff", 7);  // no copy
   std::cout << row.size("d_model") << " numbers, the first " << row(0) << '\n';

@@ -128,7 +128,7 @@ class ArrayInput(CommandTest):
         self.assertEqual(self.norm_of("m.safetensors:w.weight"), 5)
         self.assertEqual(self.norm_of("m.safetensors:v"), 3)
         self.assertEqual(self.norm_of(f".:w.weight"), 5)
-        self.assertEqual(self.succeed("norm", f"{EXAMPLE}:lm_head.weight").splitlines()[0], "a  256x64")
+        self.assertEqual(self.succeed("norm", f"{EXAMPLE}:lm_head.weight").splitlines()[0], "a  1024x128")
         self.assertEqual(self.refusal("m.safetensors"),
                          "eckart: error: norm: m.safetensors holds 2 tensors, but one is wanted\n"
                          "hint: write m.safetensors:NAME, where NAME is one of v, w.weight\n")

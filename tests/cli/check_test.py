@@ -24,7 +24,7 @@ class Check(CommandTest):
 
     def test_sound_files_are_ok(self):
         self.assertEqual(self.findings(EXAMPLE), {"ok": True, "findings": [], "omitted": 0})
-        self.assertEqual(self.succeed("check", EXAMPLE), f"{EXAMPLE}: ok: 3 files, 39 tensors, 435 kB; values not read\n")
+        self.assertEqual(self.succeed("check", EXAMPLE), f"{EXAMPLE}: ok: 3 files, 39 tensors, 1.80 MB; values not read\n")
         if MINILM.is_dir():
             self.assertTrue(self.findings(MINILM)["ok"])
 

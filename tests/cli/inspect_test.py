@@ -19,15 +19,15 @@ class Inspect(CommandTest):
     def test_repeated_layers_fold_and_axes_have_names(self):
         text = self.succeed("inspect", EXAMPLE)
         self.assertIn("model.layers.{0..3}", text)
-        self.assertRegex(text, r"self_attn.q_proj +64x64 \(heads, d_model\)")
-        self.assertRegex(text, r"mlp.down_proj +64x176 \(d_model, d_ff\)")
+        self.assertRegex(text, r"self_attn.q_proj +128x128 \(heads, d_model\)")
+        self.assertRegex(text, r"mlp.down_proj +128x288 \(d_model, d_ff\)")
         self.assertIn("config.json, the index and the headers agree", text)
 
     def test_all_tensors_are_listed_on_request(self):
         text = self.succeed("inspect", EXAMPLE, "--tensors")
         self.assertEqual(text.count("self_attn.q_proj"), 4)
         listed = self.json_of("inspect", EXAMPLE, "--tensors")["tensors"]
-        self.assertEqual(sum(t["end"] - t["begin"] for t in listed), 435_328)
+        self.assertEqual(sum(t["end"] - t["begin"] for t in listed), 1_804_544)
 
     def test_the_real_model_has_22713216_parameters(self):
         if not MINILM.is_dir():

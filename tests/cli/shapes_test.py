@@ -11,8 +11,8 @@ class Shapes(CommandTest):
         flow = self.json_of("shapes", EXAMPLE, "--tokens", 8, "--batch", 2)
         steps = {step["name"]: step for step in flow["steps"]}
         self.assertEqual(steps["scores"]["output"], {"sizes": [2, 4, 8, 8], "axes": ["batch", "head", "token", "key"]})
-        self.assertEqual(steps["unembedding"]["output"]["sizes"], [2, 8, 256])
-        self.assertEqual(steps["q"]["macs"], 2 * 8 * 64 * 64)
+        self.assertEqual(steps["unembedding"]["output"]["sizes"], [2, 8, 1024])
+        self.assertEqual(steps["q"]["macs"], 2 * 8 * 128 * 128)
         self.assertEqual(steps["q"]["weight"], "model.layers.0.self_attn.q_proj.weight")
         self.assertIsNone(flow["conflict"])
 

@@ -96,8 +96,8 @@ class Install(unittest.TestCase):
                      f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_CXX_COMPILER=g++")
         self.succeed("cmake", "--build", build)
         self.assertEqual(self.succeed(build / "stranger", EXAMPLE), (
-            "39 tensors, 435328 bytes\n"
-            "model.norm.weight 64\n"
+            "39 tensors, 1804544 bytes\n"
+            "model.norm.weight 128\n"
             "llama, 4 layers\n"
             "an error reaches its catch\n"))
 
