@@ -57,7 +57,7 @@ TEST(OutputFolder, SyncsEveryFileOfTheResultBeforeItHasItsName) {
   }
 }
 
-TEST(Merge, SyncsShardsAndCarriedFilesUnlessItIsToldNotTo) {
+TEST(MergeFiles, SyncsShardsAndCarriedFilesUnlessToldNotTo) {
   const ScratchFolder scratch;
   std::filesystem::create_directory(scratch / "base");
   testing::save(scratch / "base/model.safetensors", {{"w.weight", {1, 2}, {1, 2}}});

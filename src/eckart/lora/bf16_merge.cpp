@@ -11,9 +11,9 @@
 namespace eckart {
 namespace {
 
-// Floats of the right factor under a tile: the innermost cache of most processors, and far less than
+// Floats of the right factor under a tile: 64 KiB, twice the innermost cache and far less than
 // the next one, which the rows of a block take them from again and again.
-constexpr Index tile_floats = Index{1} << 13;
+constexpr Index tile_floats = Index{1} << 14;
 
 // Squares of this size lose nothing that matters when smaller ones vanish below 2^-126: 2^10 entries
 // of that are 2^-56 of it.
