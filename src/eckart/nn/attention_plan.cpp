@@ -67,8 +67,8 @@ void check_rank(std::string_view operation, std::string_view name, const Shape& 
 
 // One name for one axis: of the same place from the end.
 void check_axis_name(const Pair& pair, Index axis) {
-  const std::string& a = pair.a.has_names() ? pair.a.name(axis) : "";
-  const std::string& b = pair.b.has_names() ? pair.b.name(axis) : "";
+  const std::string& a = pair.a.name(axis);
+  const std::string& b = pair.b.name(axis);
   if (a.empty() || b.empty() || a == b) return;
   throw_shape_error(pair.text() + ", but axis " + a + " of " + std::string(pair.left) +
                     " would meet axis " + b + " of " + std::string(pair.right));
@@ -172,9 +172,7 @@ void check_numbers(std::string_view operation, const AttentionOptions<T>& option
 Shape with_last(const Shape& shape, std::vector<std::pair<Index, std::string>> last) {
   std::vector<Index> sizes = shape.sizes();
   std::vector<std::string> names;
-  for (Index axis = 0; axis < shape.rank(); ++axis) {
-    names.push_back(shape.has_names() ? shape.name(axis) : "");
-  }
+  for (Index axis = 0; axis < shape.rank(); ++axis) names.push_back(shape.name(axis));
   for (std::size_t i = 0; i < last.size(); ++i) {
     const std::size_t at = sizes.size() - last.size() + i;
     sizes[at] = last[i].first;
@@ -183,18 +181,14 @@ Shape with_last(const Shape& shape, std::vector<std::pair<Index, std::string>> l
   return shape_with_names(std::move(sizes), std::move(names));
 }
 
-std::string name_of(const Shape& shape, Index axis) {
-  return shape.has_names() ? shape.name(axis) : std::string();
-}
-
 }  // namespace
 
 Shape score_shape(const Shape& q, const Shape& k) {
-  return with_last(q, {{k.size(-2), name_of(k, -2)}});
+  return with_last(q, {{k.size(-2), k.name(-2)}});
 }
 
 Shape mixed_shape(const Shape& q, const Shape& v) {
-  return with_last(q, {{v.size(-1), name_of(v, -1)}});
+  return with_last(q, {{v.size(-1), v.name(-1)}});
 }
 
 template <class T>

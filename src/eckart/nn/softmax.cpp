@@ -5,6 +5,7 @@
 #include "eckart/core/parallel.h"
 #include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/pieces.h"
+#include "eckart/nn/hardmax.h"
 #include "eckart/nn/softmax_simd.h"
 
 #include <algorithm>
@@ -126,23 +127,6 @@ class ScoreRow {
   T temperature_;
 };
 
-// All weight on the largest score, the first of several.
-template <class T>
-void harden(T* scores, Index n, Result result) {
-  const T hidden = result == Result::weights ? T{0} : -infinity<T>;
-  Index best = -1;
-  bool has_nan = false;
-  for (Index i = 0; i < n; ++i) {
-    has_nan = has_nan || std::isnan(scores[i]);
-    if (scores[i] > (best < 0 ? -infinity<T> : scores[best])) best = i;
-  }
-  for (Index i = 0; i < n; ++i) {
-    const bool is_lost = has_nan && scores[i] != -infinity<T>;
-    scores[i] = is_lost ? std::numeric_limits<T>::quiet_NaN() : hidden;
-  }
-  if (!has_nan && best >= 0) scores[best] = result == Result::weights ? T{1} : T{0};
-}
-
 template <class T>
 Tensor<T> rows_to(Result result, std::string_view operation, TensorView<const T> x,
                   const SoftmaxOptions<T>& options) {
@@ -167,7 +151,9 @@ Tensor<T> rows_to(Result result, std::string_view operation, TensorView<const T>
     T* const scores = of_out.stride == 1 ? to : copy.data();
     score_row.write(row, n, scores);
     if (score_row.is_hard()) {
-      harden(scores, n, result);
+      detail::harden_row(scores, n, -infinity<T>,
+                         result == Result::weights ? detail::HardValues<T>{1, 0}
+                                                   : detail::HardValues<T>{0, -infinity<T>});
     } else if (result == Result::weights) {
       detail::softmax_row(scores, n, -infinity<T>);
     } else {
