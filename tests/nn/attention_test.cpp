@@ -142,12 +142,12 @@ TEST(Attention, AtAnyTemperatureIsTheFormula) {
 
 TEST(Attention, OfManyBlocksIsTheFormula) {
   for (const Index d : {64, 72, 80, 96}) {
-    const Case<float> c = random_case<float>({1, 2, 1, 203, 517, d, d});
+    const Case<float> c = random_case<float>({1, 2, 1, 71, 290, d, d});
     expect_right(c, AttentionOptions<float>{}, "full");
     expect_right(c, AttentionOptions<float>{.causal = true}, "causal");
     expect_right(c, AttentionOptions<float>{.causal = true, .window = 100}, "window");
   }
-  const Case<double> c = random_case<double>({1, 3, 3, 130, 270, 33, 50});
+  const Case<double> c = random_case<double>({1, 1, 1, 130, 270, 33, 50});
   expect_right(c, AttentionOptions<double>{.causal = true}, "double");
 }
 

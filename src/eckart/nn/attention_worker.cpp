@@ -188,7 +188,7 @@ void BlockWorker<T>::mix_one_by_one(Index first, Index n) {
 }
 
 template <class T>
-void BlockWorker<T>::mix(Index first, Index n) {
+void BlockWorker<T>::mix(Index first, Index n, Index n_next) {
   if (sizes_.is_few) {
     bool is_finite = true;
     for (Index j = 0; hides_ && j < n; ++j) {
@@ -197,7 +197,8 @@ void BlockWorker<T>::mix(Index first, Index n) {
     }
     if (!is_finite) return mix_one_by_one(first, n);
     return mix_few<T>({scores_.data(), sizes_.keys, n_rows_, values_, first, n, plan_.d_v,
-                       shrink_.data(), mixed_.data(), columns_});
+                       shrink_.data(), mixed_.data(), columns_, keys_, first + n, n_next,
+                       plan_.d_head});
   }
   const Index padded = round_up(n, panel_width<T>());
   const bool is_finite = pack_values<T>(
@@ -254,7 +255,7 @@ void BlockWorker<T>::attend(const RowBlock& block, KeyRange keys, bool has_sink)
     update_softmax<T>({scores_.data(), sizes_.keys, rows_.data(), n_rows_, largest_.data(),
                        sum_.data(), shrink_.data()});
     for (Index r = n_rows_; r < static_cast<Index>(shrink_.size()); ++r) shrink_[at(r)] = 0;
-    mix(first, n);
+    mix(first, n, std::min(sizes_.keys, end - first - n));
   }
   if (rules_.is_hard()) take_best(block);
 }

@@ -49,7 +49,8 @@ class BlockWorker {
   bool score(const RowBlock& block, Index first, Index n);
   void score_packed(Index first, Index n);
   void score_few(Index first, Index n);
-  void mix(Index first, Index n);
+  // `n_next` keys follow.
+  void mix(Index first, Index n, Index n_next);
   void mix_one_by_one(Index first, Index n);
   void keep_best(const RowBlock& block, Index first);
   void take_best(const RowBlock& block);

@@ -111,7 +111,7 @@ void multiply_few_as(const FewScores<T>& task) {
 }
 
 // Columns [column, column + vectors) of the mixtures of rows [row, row + n_rows).
-template <std::size_t n_rows, std::size_t n_vectors, class T, class Stored>
+template <bool asks, std::size_t n_rows, std::size_t n_vectors, class T, class Stored>
 HWY_INLINE void mix_tile(const FewMix<T>& task, Index row, Index column) {
   const hn::ScalableTag<T> d;
   const std::size_t lanes = hn::Lanes(d);
@@ -128,6 +128,11 @@ HWY_INLINE void mix_tile(const FewMix<T>& task, Index row, Index column) {
   const Stored* values = static_cast<const Stored*>(task.values.data) +
                          task.first * task.values.row_stride + column;
   for (Index key = 0; key < task.n; ++key, values += task.values.row_stride) {
+    if (asks && key < task.n_next) {
+      ask_for(static_cast<const Stored*>(task.keys.data) +
+                  (task.next + key) * task.keys.row_stride,
+              task.key_width * static_cast<Index>(sizeof(Stored)));
+    }
     hn::Vec<decltype(d)> numbers[n_vectors];
     for (std::size_t v = 0; v < n_vectors; ++v) numbers[v] = load(d, values + v * lanes);
     for (std::size_t r = 0; r < n_rows; ++r) {
@@ -149,11 +154,15 @@ void mix_rows(const FewMix<T>& task, Index row) {
   const auto lanes = static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()));
   const Index step = static_cast<Index>(n_vectors) * lanes;
   Index column = 0;
+  if (row == 0 && step <= task.width) {
+    mix_tile<true, n_rows, n_vectors, T, Stored>(task, row, column);
+    column += step;
+  }
   for (; column + step <= task.width; column += step) {
-    mix_tile<n_rows, n_vectors, T, Stored>(task, row, column);
+    mix_tile<false, n_rows, n_vectors, T, Stored>(task, row, column);
   }
   for (; column + lanes <= task.width; column += lanes) {
-    mix_tile<n_rows, 1, T, Stored>(task, row, column);
+    mix_tile<false, n_rows, 1, T, Stored>(task, row, column);
   }
   for (; column < task.width; ++column) {
     for (Index r = row; r < row + static_cast<Index>(n_rows); ++r) {

@@ -25,7 +25,8 @@ struct FewScores {
 template <class T>
 void multiply_few(const FewScores<T>& task);
 
-/// mixed := shrink mixed + weights values, for the same.
+/// mixed := shrink mixed + weights values, for the same. The keys [next, next + n_next), which are
+/// to follow, are asked for meanwhile.
 template <class T>
 struct FewMix {
   const T* weights = nullptr;
@@ -36,6 +37,8 @@ struct FewMix {
   const T* shrink = nullptr;
   T* mixed = nullptr;
   Index mixed_stride = 0;
+  StoredRows keys;
+  Index next = 0, n_next = 0, key_width = 0;
 };
 template <class T>
 void mix_few(const FewMix<T>& task);
