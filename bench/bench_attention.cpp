@@ -123,9 +123,7 @@ struct Decoding {
 
   explicit Decoding(Index heads)
       : kv_heads(heads),
-        cache({.n_kv_heads = heads,
-               .d_head = d_decode,
-               .precision = eckart::KvPrecision::bf16}) {
+        cache({.n_kv_heads = heads, .d_head = d_decode, .precision = eckart::KvPrecision::bf16}) {
     constexpr Index piece = 1024;
     const Tensor<float> k = random({heads, piece, d_decode}, 5);
     for (Index i = 0; i < context; i += piece) cache.append(k, k);
@@ -162,8 +160,7 @@ int run() {
   constexpr Index n = 2048;
   const Tensor<float> a = random({n, n}, 8), b = random({n, n}, 9);
   Tensor<float> product({n, n});
-  std::vector<std::function<void()>> works{
-      [&] { eckart::blas::gemm<float>(1, a, b, 0, product); }};
+  std::vector<std::function<void()>> works{[&] { eckart::blas::gemm<float>(1, a, b, 0, product); }};
   for (const Case& c : cases) works.emplace_back([&c] { static_cast<void>(c.run()); });
   const Decoding grouped(8), equal(32);
   const std::vector<std::byte> bytes(equal.cache.bytes(), std::byte{1});
@@ -174,8 +171,9 @@ int run() {
   const eckart::bench::MachineLoad load;
   const std::vector<double> least = eckart::bench::least_seconds(works, rounds);
 
-  fmt::print("{} heads of floats, {} threads, least of {} rounds; causal counts the pairs it needs\n",
-             n_heads, eckart::thread_count(), rounds);
+  fmt::print(
+      "{} heads of floats, {} threads, least of {} rounds; causal counts the pairs it needs\n",
+      n_heads, eckart::thread_count(), rounds);
   const double probe = 2.0 * n * n * n / least[0];
   print_products("probe: product of matrices, 2048", least[0], 2.0 * n * n * n, probe);
   double full = 0, causal = 0, worst_odd = 0;
@@ -183,9 +181,9 @@ int run() {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Case& c = cases[i];
     const double time = least[i + 1];
-    print_products(fmt::format("{} tokens, d_head {}{}", c.tokens, c.d_head,
-                               c.causal ? ", causal" : ""),
-                   time, c.flops(), probe);
+    print_products(
+        fmt::format("{} tokens, d_head {}{}", c.tokens, c.d_head, c.causal ? ", causal" : ""), time,
+        c.flops(), probe);
     const double rate = c.flops() / time / probe;
     if (c.tokens == 4096 && c.d_head == 128) (c.causal ? causal : full) = rate;
     if (c.tokens == 2048) per_width.push_back(rate);
@@ -208,10 +206,11 @@ int run() {
   load.report();
   const bool reached = full >= goal_full && causal >= goal_causal && worst_odd <= goal_odd &&
                        std::min(of_equal, of_grouped) >= goal_decode && scratch <= scratch_allowed;
-  fmt::print("goal: at 4096 tokens and d_head 128 {:.0f}% of the product and causal {:.0f}%, rates "
-             "of odd widths within {:.0f}%, decoding at {:.0f}% of the read: {}\n",
-             100 * goal_full, 100 * goal_causal, 100 * (goal_odd - 1), 100 * goal_decode,
-             reached ? "reached" : "missed");
+  fmt::print(
+      "goal: at 4096 tokens and d_head 128 {:.0f}% of the product and causal {:.0f}%, rates "
+      "of odd widths within {:.0f}%, decoding at {:.0f}% of the read: {}\n",
+      100 * goal_full, 100 * goal_causal, 100 * (goal_odd - 1), 100 * goal_decode,
+      reached ? "reached" : "missed");
   return reached ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

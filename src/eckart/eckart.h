@@ -89,4 +89,8 @@
 #include "eckart/model/shape_flow.h"
 #include "eckart/model/summary.h"
 #include "eckart/model/tensor_names.h"
+#include "eckart/nn/attention.h"
+#include "eckart/nn/attention_head.h"
+#include "eckart/nn/kv_cache.h"
+#include "eckart/nn/softmax.h"
 // IWYU pragma: end_exports

@@ -30,10 +30,9 @@ TEST(AttentionHead, ShowsEveryStep) {
   // Two tokens, e1 and e2. Queries and keys are ln 3 times the first coordinate: the scores of the
   // first token are (ln 3)^2 / ln 3 = ln 3 and 0.
   const double root = std::sqrt(std::log(3));
-  const AttentionHead<double> head{Tensor<double>::matrix({{root}, {0}}),
-                                   Tensor<double>::matrix({{root}, {0}}),
-                                   Tensor<double>::matrix({{4}, {8}}),
-                                   Tensor<double>::matrix({{1, -1}})};
+  const AttentionHead<double> head{
+      Tensor<double>::matrix({{root}, {0}}), Tensor<double>::matrix({{root}, {0}}),
+      Tensor<double>::matrix({{4}, {8}}), Tensor<double>::matrix({{1, -1}})};
   const auto x = Tensor<double>::matrix({{1, 0}, {0, 1}});
   const HeadTrace<double> trace = trace_head(x, head);
   EXPECT_TRUE(is_near(trace.scores, Tensor<double>::matrix({{std::log(3), 0}, {0, 0}}),
@@ -41,13 +40,13 @@ TEST(AttentionHead, ShowsEveryStep) {
   EXPECT_TRUE(is_near(trace.weights, Tensor<double>::matrix({{0.75, 0.25}, {0.5, 0.5}}),
                       {.absolute = 1e-15}));
   EXPECT_TRUE(is_near(trace.mixed, Tensor<double>::matrix({{5}, {6}}), {.absolute = 1e-14}));
-  EXPECT_TRUE(is_near(trace.output, Tensor<double>::matrix({{5, -5}, {6, -6}}),
-                      {.absolute = 1e-14}));
+  EXPECT_TRUE(
+      is_near(trace.output, Tensor<double>::matrix({{5, -5}, {6, -6}}), {.absolute = 1e-14}));
   const HeadTrace<double> causal = trace_head(x, head, {.causal = true});
   EXPECT_EQ(causal.scores(0, 1), -std::numeric_limits<double>::infinity());
   EXPECT_EQ(causal.weights(0, 0), 1);
-  EXPECT_TRUE(is_near(causal.output, Tensor<double>::matrix({{4, -4}, {6, -6}}),
-                      {.absolute = 1e-14}));
+  EXPECT_TRUE(
+      is_near(causal.output, Tensor<double>::matrix({{4, -4}, {6, -6}}), {.absolute = 1e-14}));
 }
 
 TEST(AttentionHead, IsTheSameAsItsSteps) {
@@ -89,8 +88,10 @@ TEST(AttentionHead, SaysWhichWeightsDoNotFit) {
   EXPECT_EQ(thrown_by<ShapeError>([&] { ov_circuit(head); }),
             "ov_circuit: w_v is 12x2 and w_o is 5x12, but w_v's 2 columns must equal w_o's 5 rows");
   head = random_head(12, 3, 2);
-  EXPECT_EQ(thrown_by<ShapeError>([&] { trace_head(Tensor<double>({3, 11}), head); }),
-            "trace_head: x is 3x11 and w_q is 12x3, but x's 11 columns must equal w_q's 12 rows");
+  EXPECT_EQ(thrown_by<ShapeError>([&] {
+              trace_head(Tensor<double>({5, 11}), head);
+            }),
+            "trace_head: x is 5x11 and w_q is 12x3, but x's 11 columns must equal w_q's 12 rows");
 }
 
 }  // namespace

@@ -63,8 +63,8 @@ ScoreRow reference_scores(TensorView<const T> q, TensorView<const T> k,
     }
     score *= cold;
     if (options.alibi_slopes && options.temperature != 0) {
-      const Real added = static_cast<Real>((*options.alibi_slopes)(at.head)) *
-                         static_cast<Real>(j - position);
+      const Real added =
+          static_cast<Real>((*options.alibi_slopes)(at.head)) * static_cast<Real>(j - position);
       score += added;
       term += std::abs(added);
     }
@@ -154,7 +154,8 @@ AttentionReference<T> attention_reference(TensorView<const T> q, TensorView<cons
           for (Index c = 0; c < d_v; ++c) {
             const Real value = v(b, h / (n_heads / k.size(1)), j, c);
             result.mixed(b, h, i, c) += static_cast<double>(weight * value);
-            result.mixed_bound(b, h, i, c) += static_cast<double>(relative * weight * std::abs(value));
+            result.mixed_bound(b, h, i, c) +=
+                static_cast<double>(relative * weight * std::abs(value));
           }
         }
         // The reference's own sums are rounded to double.
@@ -175,9 +176,8 @@ template <class T>
 ::testing::AssertionResult is_within(const Tensor<T>& actual, const Tensor<double>& expected,
                                      const Tensor<double>& bound) {
   if (actual.count() != expected.count()) {
-    return ::testing::AssertionFailure()
-           << "actual is " << to_string(actual.shape()) << " and expected is "
-           << to_string(expected.shape());
+    return ::testing::AssertionFailure() << "actual is " << to_string(actual.shape())
+                                         << " and expected is " << to_string(expected.shape());
   }
   for (Index i = 0; i < actual.count(); ++i) {
     const double difference = std::abs(static_cast<double>(actual.data()[i]) - expected.data()[i]);

@@ -10,11 +10,10 @@
 
 #include "tests/linalg/worked_examples.h"
 #include "tests/matchers.h"
+#include "tests/nn/attention_reference.h"
 #include "tests/random_tensor.h"
 #include "tests/thrown.h"
 #include <gtest/gtest.h>
-
-#include "tests/nn/attention_reference.h"
 
 namespace eckart {
 namespace {
@@ -55,8 +54,8 @@ void expect_right(const Case<T>& c, const AttentionOptions<T>& options, const st
   const auto expected = attention_reference<T>(c.q, c.k, c.v, options);
   EXPECT_TRUE(is_within(attention(c.q, c.k, c.v, options), expected.mixed, expected.mixed_bound))
       << what;
-  EXPECT_TRUE(is_within(attention_weights(c.q, c.k, options), expected.weights,
-                        expected.weight_bound))
+  EXPECT_TRUE(
+      is_within(attention_weights(c.q, c.k, options), expected.weights, expected.weight_bound))
       << what;
 }
 
@@ -70,9 +69,9 @@ TEST(Attention, WeighsTheWorkedExamples) {
   for (const auto& example : worked_examples("attention_weights")) {
     AttentionOptions<double> options;
     options.causal = example.inputs.value("causal", false);
-    EXPECT_TRUE(is_near(attention_weights(tensor_of(example.inputs["q"]),
-                                          tensor_of(example.inputs["k"]), options),
-                        tensor_of(example.expect), {.absolute = example.tolerance}))
+    EXPECT_TRUE(is_near(
+        attention_weights(tensor_of(example.inputs["q"]), tensor_of(example.inputs["k"]), options),
+        tensor_of(example.expect), {.absolute = example.tolerance}))
         << example.id;
   }
 }
@@ -154,7 +153,8 @@ TEST(Attention, OfManyBlocksIsTheFormula) {
 TEST(Attention, OfOneQueryAndManyKeysIsTheFormula) {
   // More keys than one part has, both for keys in place and for packed ones.
   expect_right(random_case<float>({1, 4, 1, 1, 1300, 24, 24}), AttentionOptions<float>{}, "few");
-  expect_right(random_case<float>({1, 20, 1, 1, 2100, 24, 16}), AttentionOptions<float>{}, "packed");
+  expect_right(random_case<float>({1, 20, 1, 1, 2100, 24, 16}), AttentionOptions<float>{},
+               "packed");
 }
 
 TEST(Attention, OfEveryShapeIsTheFormula) {
@@ -180,8 +180,9 @@ TEST(Attention, OfNothingIsZerosOrNothing) {
   const Case<float> no_heads = random_case<float>({1, 0, 0, 3, 3, 4, 5});
   EXPECT_EQ(attention(no_heads.q, no_heads.k, no_heads.v).shape(), Shape({1, 0, 3, 5}));
   const Case<float> no_width = random_case<float>({1, 1, 1, 2, 4, 0, 1});
-  const float mean = (no_width.v.data()[0] + no_width.v.data()[1] + no_width.v.data()[2] +
-                      no_width.v.data()[3]) / 4;
+  const float mean =
+      (no_width.v.data()[0] + no_width.v.data()[1] + no_width.v.data()[2] + no_width.v.data()[3]) /
+      4;
   EXPECT_NEAR(attention(no_width.q, no_width.k, no_width.v).data()[0], mean, 1e-6);
 }
 
@@ -266,10 +267,10 @@ TEST(Attention, TakesViewsOfAnyStrides) {
   const TensorView<const float> cut_v = v.view().slice(2, {1, 22, 3}).slice(1, {0, 80, 2});
   for (const Index queries : {2, 30}) {
     const TensorView<const float> some = turned_q.slice(1, {0, queries, 1});
-    EXPECT_TRUE(is_near(attention(some, turned_k, cut_v),
-                        attention(Tensor<float>(some), Tensor<float>(turned_k),
-                                  Tensor<float>(cut_v)),
-                        {.absolute = 1e-6}));
+    EXPECT_TRUE(
+        is_near(attention(some, turned_k, cut_v),
+                attention(Tensor<float>(some), Tensor<float>(turned_k), Tensor<float>(cut_v)),
+                {.absolute = 1e-6}));
   }
 }
 
@@ -305,12 +306,16 @@ TEST(Attention, SaysWhichShapesDoNotFit) {
   EXPECT_EQ(thrown_by<ShapeError>([&] { attention(k, k, v.view().transpose()); }),
             "attention: k is 4x5x4 and v is 4x7x5, but k's 5 rows must equal v's 7 rows\n"
             "  hint: with v transposed they fit");
-  EXPECT_EQ(thrown_by<ShapeError>([&] { attention(k, k, v.view().slice(0, {0, 2, 1})); }),
+  EXPECT_EQ(thrown_by<ShapeError>([&] {
+              attention(k, k, v.view().slice(0, {0, 2, 1}));
+            }),
             "attention: k is 4x5x4 and v is 2x5x7, but both must have the same number of heads");
   EXPECT_EQ(thrown_by<ShapeError>([&] { attention(Tensor<float>({4}), k, v); }),
             "attention: q is 4, but it must have at least two axes\n"
             "  hint: a single row of d elements is the matrix 1xd");
-  EXPECT_EQ(thrown_by<ShapeError>([&] { attention(Tensor<float>({3, 4}), k, v); }),
+  EXPECT_EQ(thrown_by<ShapeError>([&] {
+              attention(Tensor<float>({3, 4}), k, v);
+            }),
             "attention: q is 3x4 and k is 4x5x4, but both must have the same number of axes\n"
             "  hint: an axis of one head is written as 1");
   const Tensor<float> q2({2, 1, 3, 4}), k2({3, 1, 5, 4}), v2({3, 1, 5, 4});

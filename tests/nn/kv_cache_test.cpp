@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "tests/matchers.h"
+#include "tests/nn/attention_reference.h"
 #include "tests/random_tensor.h"
 #include "tests/thrown.h"
 #include <gtest/gtest.h>
-
-#include "tests/nn/attention_reference.h"
 
 namespace eckart {
 namespace {
@@ -169,8 +168,8 @@ TEST(KvCache, RoundsToTheNearestEvenOnce) {
   }
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double step = std::ldexp(1, -7);
-  EXPECT_TRUE(has_elements(doubles.keys().view(),
-                           {1, 1 + 2 * step, 1 + step, 1 + step, infinity, -0.0}));
+  EXPECT_TRUE(
+      has_elements(doubles.keys().view(), {1, 1 + 2 * step, 1 + step, 1 + step, infinity, -0.0}));
   EXPECT_EQ(floats.keys()(0, 0, 0), 1);
   EXPECT_EQ(floats.keys()(0, 1, 0), static_cast<float>(1 + 2 * step));
   EXPECT_EQ(doubles.bytes(), 6U * 2U * 2U);
@@ -210,13 +209,20 @@ TEST(KvCache, SaysWhatItCanNotTake) {
             "  hint: append the tokens' keys and values before their queries attend");
   cache.append(k, k);
   cache.append(k, k);
-  EXPECT_EQ(thrown_by<ArgumentError>([&] { cache.attend(Tensor<float>({2, 4, 4})); }),
-            "attend: q is 2x4x4, but the last append brought 3 tokens, and what earlier ones saw of "
-            "the window is gone");
-  EXPECT_EQ(thrown_by<ShapeError>([&] { cache.attend(Tensor<float>({3, 1, 4})); }),
+  EXPECT_EQ(
+      thrown_by<ArgumentError>([&] {
+        cache.attend(Tensor<float>({2, 4, 4}));
+      }),
+      "attend: q is 2x4x4, but the last append brought 3 tokens, and what earlier ones saw of "
+      "the window is gone");
+  EXPECT_EQ(thrown_by<ShapeError>([&] {
+              cache.attend(Tensor<float>({3, 1, 4}));
+            }),
             "attend: q is 3x1x4 and the cache is 2x6x4, but q's 3 heads must be a multiple of the "
             "cache's 2 heads");
-  EXPECT_EQ(thrown_by<ShapeError>([&] { cache.attend(Tensor<float>({2, 4})); }),
+  EXPECT_EQ(thrown_by<ShapeError>([&] {
+              cache.attend(Tensor<float>({2, 4}));
+            }),
             "attend: q is 2x4, but it must be head x query x d_head");
   EXPECT_EQ(thrown_by<ArgumentError>([&] { cache.attend(tokens(k, 0, 1), {.offset = 3}); }),
             "attend: the options have an offset, but a cache's queries are its last tokens, causal "
@@ -295,10 +301,14 @@ TEST(LatentKvCache, SaysWhatItCanNotTake) {
             "append: latents is 2x4, but this cache takes token x 12");
   cache.append(c.latents, c.rope_keys);
   const Tensor<float> narrow({3, 2, 5});
-  EXPECT_EQ(thrown_by<ShapeError>([&] { cache.attend(narrow, {c.w_uk, c.w_uv}); }),
+  EXPECT_EQ(thrown_by<ShapeError>([&] {
+              cache.attend(narrow, {c.w_uk, c.w_uv});
+            }),
             "attend: q is 3x2x5, w_uk is 3x12x6 and w_uv is 3x12x5, but q must be head x query x "
             "10, d_nope and the 4 of the rotary key, with the heads of both");
-  EXPECT_EQ(thrown_by<ShapeError>([&] { cache.attend(c.q, {narrow, c.w_uv}); }),
+  EXPECT_EQ(thrown_by<ShapeError>([&] {
+              cache.attend(c.q, {narrow, c.w_uv});
+            }),
             "attend: w_uk is 3x2x5, but it must be head x 12 x d_nope");
 }
 

@@ -32,8 +32,8 @@ TEST(Softmax, GivesTheWorkedExamples) {
   for (const auto& example : worked_examples("softmax")) {
     SoftmaxOptions<double> options;
     options.temperature = example.inputs.value("temperature", 1.0);
-    EXPECT_TRUE(is_near(softmax(tensor_of(example.inputs["x"]), options),
-                        tensor_of(example.expect), {.absolute = example.tolerance}))
+    EXPECT_TRUE(is_near(softmax(tensor_of(example.inputs["x"]), options), tensor_of(example.expect),
+                        {.absolute = example.tolerance}))
         << example.id;
   }
 }
@@ -86,14 +86,14 @@ TEST(Softmax, AtTemperatureZeroTakesTheFirstLargest) {
 
 TEST(Softmax, AtInfiniteTemperatureIsUniformOverWhatIsShown) {
   const auto x = Tensor<float>::vector({1, 200, -3, -infinity<float>});
-  EXPECT_TRUE(has_elements(softmax(Tensor<float>::vector({1, 2, 3, 4}),
-                                   {.temperature = infinity<double>})
-                               .view(),
-                           {0.25F, 0.25F, 0.25F, 0.25F}));
+  EXPECT_TRUE(has_elements(
+      softmax(Tensor<float>::vector({1, 2, 3, 4}), {.temperature = infinity<double>}).view(),
+      {0.25F, 0.25F, 0.25F, 0.25F}));
   Tensor<bool> shown({4}, true);
   shown(1) = false;
-  EXPECT_TRUE(has_elements(
-      softmax(x, {.temperature = infinity<double>, .mask = shown.view()}).view(), {0.5F, 0, 0.5F, 0}));
+  EXPECT_TRUE(
+      has_elements(softmax(x, {.temperature = infinity<double>, .mask = shown.view()}).view(),
+                   {0.5F, 0, 0.5F, 0}));
 }
 
 TEST(Softmax, HidesWhatMaskBiasOrScoreHide) {

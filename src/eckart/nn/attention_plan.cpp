@@ -60,8 +60,8 @@ struct Pair {
 
 void check_rank(std::string_view operation, std::string_view name, const Shape& shape) {
   if (shape.rank() >= 2) return;
-  throw_shape_error(std::string(operation) + ": " + std::string(name) + " is " +
-                        to_string(shape) + ", but it must have at least two axes",
+  throw_shape_error(std::string(operation) + ": " + std::string(name) + " is " + to_string(shape) +
+                        ", but it must have at least two axes",
                     shape.rank() == 1 ? "a single row of d elements is the matrix 1xd" : "");
 }
 
@@ -83,8 +83,8 @@ void check_batches(const Pair& pair) {
   for (Index axis = 0; axis + 3 < pair.a.rank(); ++axis) {
     if (pair.a.size(axis) != pair.b.size(axis)) {
       throw_shape_error(pair.text() + ", but " + std::to_string(pair.a.size(axis)) + " meets " +
-                            std::to_string(pair.b.size(axis)) + " in axis " +
-                            std::to_string(axis) + ", and batches must be the same",
+                            std::to_string(pair.b.size(axis)) + " in axis " + std::to_string(axis) +
+                            ", and batches must be the same",
                         "broadcast_to repeats a batch without a copy");
     }
     check_axis_name(pair, axis - pair.a.rank());
@@ -95,12 +95,10 @@ void check_keys(const Pair& pair) {
   check_batches(pair);
   const Index width = pair.a.size(-1);
   if (pair.b.size(-1) != width) {
-    throw_shape_error(pair.text() + ", but " + std::string(pair.left) + "'s " +
-                          counted(width, "column") + " must equal " + std::string(pair.right) +
-                          "'s " + counted(pair.b.size(-1), "column"),
-                      pair.b.size(-2) == width
-                          ? "with " + std::string(pair.right) + " transposed they fit"
-                          : "");
+    throw_shape_error(
+        pair.text() + ", but " + std::string(pair.left) + "'s " + counted(width, "column") +
+            " must equal " + std::string(pair.right) + "'s " + counted(pair.b.size(-1), "column"),
+        pair.b.size(-2) == width ? "with " + std::string(pair.right) + " transposed they fit" : "");
   }
   check_axis_name(pair, -1);
 }
@@ -109,27 +107,25 @@ void check_heads(const Pair& pair, Index n_heads, Index n_kv_heads) {
   if (n_heads == 0 && n_kv_heads == 0) return;
   if (n_kv_heads != 0 && n_heads % n_kv_heads == 0) return;
   throw_shape_error(pair.text() + ", but " + std::string(pair.left) + "'s " +
-                    counted(n_heads, "head") + " must be a multiple of " +
-                    std::string(pair.right) + "'s " + counted(n_kv_heads, "head"));
+                    counted(n_heads, "head") + " must be a multiple of " + std::string(pair.right) +
+                    "'s " + counted(n_kv_heads, "head"));
 }
 
 // A table that is broadcast to the scores.
 template <class U>
 Operand<U> table_of(std::string_view operation, std::string_view name, const Shape& scores,
                     const TensorView<const U>& table) {
-  const Shape together = broadcast_shape(scores, table.shape(),
-                                         {.outer = true,
-                                          .operation = operation,
-                                          .left = "the table of scores",
-                                          .right = name});
+  const Shape together = broadcast_shape(
+      scores, table.shape(),
+      {.outer = true, .operation = operation, .left = "the table of scores", .right = name});
   if (!same_sizes(together, scores)) {
     throw_shape_error(std::string(operation) + ": the table of scores is " + to_string(scores) +
                       " and " + std::string(name) + " is " + to_string(table.shape()) + ", but " +
                       std::string(name) + " must broadcast to the scores, and not they to it");
   }
-  return operand_of(TensorView<const U>(table.data(), table.shape().without_names(),
-                                        table.strides())
-                        .broadcast_to(scores.without_names()));
+  return operand_of(
+      TensorView<const U>(table.data(), table.shape().without_names(), table.strides())
+          .broadcast_to(scores.without_names()));
 }
 
 template <class T>
@@ -246,8 +242,8 @@ void plan_values(std::string_view operation, TensorView<const T> k, TensorView<c
     throw_shape_error(pair.text() + ", but both must have the same number of heads");
   }
   if (k.size(-2) != v.size(-2)) {
-    throw_shape_error(pair.text() + ", but k's " + counted(k.size(-2), "row") +
-                          " must equal v's " + counted(v.size(-2), "row"),
+    throw_shape_error(pair.text() + ", but k's " + counted(k.size(-2), "row") + " must equal v's " +
+                          counted(v.size(-2), "row"),
                       v.size(-1) == k.size(-2) ? "with v transposed they fit" : "");
   }
   check_axis_name(pair, -2);

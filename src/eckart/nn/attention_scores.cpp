@@ -71,8 +71,7 @@ KeyRange ScoreRules<T>::visible(Index query) const {
 
 template <class T>
 KeyRange ScoreRules<T>::visible(const RowBlock& block) const {
-  return {visible(block.first_query).begin,
-          visible(block.first_query + block.n_queries - 1).end};
+  return {visible(block.first_query).begin, visible(block.first_query + block.n_queries - 1).end};
 }
 
 template <class T>
@@ -116,8 +115,7 @@ void ScoreRules<T>::finish(const Row& row, Coverage coverage, T* scores) const {
     if (plan_->bias.data != nullptr) add_bias(row, scores);
     if (plan_->mask.data != nullptr && coverage != Coverage::all) {
       const Index stride = plan_->mask.column;
-      const bool* const mask =
-          plan_->mask.at(row.batch, row.head, row.query) + row.first * stride;
+      const bool* const mask = plan_->mask.at(row.batch, row.head, row.query) + row.first * stride;
       for (Index j = seen.begin; j < seen.end; ++j) {
         if (!mask[j * stride]) scores[j] = hidden<T>;
       }

@@ -11,11 +11,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "eckart/nn/attention_simd.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
 #include "eckart/nn/exp2_inl.h"
 #include "eckart/nn/stored_row_inl.h"
+
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace eckart::detail::HWY_NAMESPACE {
@@ -105,8 +105,7 @@ void pack_keys_as(const StoredRows& keys, Index first, Index n, Index width, T* 
       }
     }
     for (; r < panel; ++r) {
-      const T* const row =
-          r < count ? row_of(keys, first + begin + r, width, buffer) : nullptr;
+      const T* const row = r < count ? row_of(keys, first + begin + r, width, buffer) : nullptr;
       for (Index i = 0; i < width; ++i) packed[i * panel + r] = r < count ? row[i] : T{0};
     }
   }
@@ -352,20 +351,20 @@ const T* stored_row_as(const StoredRows& rows, Index row, Index width, T* buffer
 }  // namespace
 
 // One name a type and instruction set, which the tables below list.
-#define ECKART_ATTENTION_LOOPS(T, suffix)                                                        \
-  Index panel_##suffix() { return panel_width_as<T>(); }                                         \
-  Index vector_##suffix() { return lanes_of<T>(); }                                              \
-  const T* stored_row_##suffix(const StoredRows& r, Index i, Index n, T* b) {                    \
-    return stored_row_as(r, i, n, b);                                                            \
-  }                                                                                              \
-  void pack_keys_##suffix(const StoredRows& k, Index first, Index n, Index w, T* b, T* out) {    \
-    pack_keys_as(k, first, n, w, b, out);                                                        \
-  }                                                                                              \
-  bool pack_values_##suffix(const ValuePacking<T>& p) { return pack_values_as(p); }              \
-  void multiply_keys_##suffix(const ScoreTask<T>& t) { multiply_keys_as(t); }                    \
-  void cap_scores_##suffix(T* s, Index n, T factor) { cap_scores_as(s, n, factor); }             \
-  void update_softmax_##suffix(const SoftmaxTask<T>& t) { update_softmax_as(t); }                \
-  void mix_values_##suffix(const MixTask<T>& t) { mix_values_as(t); }                            \
+#define ECKART_ATTENTION_LOOPS(T, suffix)                                                     \
+  Index panel_##suffix() { return panel_width_as<T>(); }                                      \
+  Index vector_##suffix() { return lanes_of<T>(); }                                           \
+  const T* stored_row_##suffix(const StoredRows& r, Index i, Index n, T* b) {                 \
+    return stored_row_as(r, i, n, b);                                                         \
+  }                                                                                           \
+  void pack_keys_##suffix(const StoredRows& k, Index first, Index n, Index w, T* b, T* out) { \
+    pack_keys_as(k, first, n, w, b, out);                                                     \
+  }                                                                                           \
+  bool pack_values_##suffix(const ValuePacking<T>& p) { return pack_values_as(p); }           \
+  void multiply_keys_##suffix(const ScoreTask<T>& t) { multiply_keys_as(t); }                 \
+  void cap_scores_##suffix(T* s, Index n, T factor) { cap_scores_as(s, n, factor); }          \
+  void update_softmax_##suffix(const SoftmaxTask<T>& t) { update_softmax_as(t); }             \
+  void mix_values_##suffix(const MixTask<T>& t) { mix_values_as(t); }                         \
   void powers_of_two_##suffix(const T* in, Index n, T* out) { powers_of_two_as(in, n, out); }
 ECKART_ATTENTION_LOOPS(float, float)
 ECKART_ATTENTION_LOOPS(double, double)
@@ -377,57 +376,57 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace eckart::detail {
 
-#define ECKART_ATTENTION_DISPATCH(T, suffix)                                                     \
-  HWY_EXPORT(panel_##suffix);                                                                    \
-  HWY_EXPORT(vector_##suffix);                                                                   \
-  HWY_EXPORT(stored_row_##suffix);                                                               \
-  HWY_EXPORT(pack_keys_##suffix);                                                                \
-  HWY_EXPORT(pack_values_##suffix);                                                              \
-  HWY_EXPORT(multiply_keys_##suffix);                                                            \
-  HWY_EXPORT(cap_scores_##suffix);                                                               \
-  HWY_EXPORT(update_softmax_##suffix);                                                           \
-  HWY_EXPORT(mix_values_##suffix);                                                               \
-  HWY_EXPORT(powers_of_two_##suffix);                                                            \
-  template <>                                                                                    \
-  Index panel_width<T>() {                                                                       \
-    return HWY_DYNAMIC_DISPATCH(panel_##suffix)();                                               \
-  }                                                                                              \
-  template <>                                                                                    \
-  Index vector_width<T>() {                                                                      \
-    return HWY_DYNAMIC_DISPATCH(vector_##suffix)();                                              \
-  }                                                                                              \
-  template <>                                                                                    \
-  const T* stored_row(const StoredRows& rows, Index row, Index width, T* buffer) {               \
-    return HWY_DYNAMIC_DISPATCH(stored_row_##suffix)(rows, row, width, buffer);                  \
-  }                                                                                              \
-  template <>                                                                                    \
-  void pack_keys(const StoredRows& keys, Index first, Index n, Index width, T* buffer,           \
-                 T* packed) {                                                                    \
-    HWY_DYNAMIC_DISPATCH(pack_keys_##suffix)(keys, first, n, width, buffer, packed);             \
-  }                                                                                              \
-  template <>                                                                                    \
-  bool pack_values(const ValuePacking<T>& packing) {                                             \
-    return HWY_DYNAMIC_DISPATCH(pack_values_##suffix)(packing);                                  \
-  }                                                                                              \
-  template <>                                                                                    \
-  void multiply_keys(const ScoreTask<T>& task) {                                                 \
-    HWY_DYNAMIC_DISPATCH(multiply_keys_##suffix)(task);                                          \
-  }                                                                                              \
-  template <>                                                                                    \
-  void cap_scores(T* scores, Index n, T factor) {                                                \
-    HWY_DYNAMIC_DISPATCH(cap_scores_##suffix)(scores, n, factor);                                \
-  }                                                                                              \
-  template <>                                                                                    \
-  void update_softmax(const SoftmaxTask<T>& task) {                                              \
-    HWY_DYNAMIC_DISPATCH(update_softmax_##suffix)(task);                                         \
-  }                                                                                              \
-  template <>                                                                                    \
-  void mix_values(const MixTask<T>& task) {                                                      \
-    HWY_DYNAMIC_DISPATCH(mix_values_##suffix)(task);                                             \
-  }                                                                                              \
-  template <>                                                                                    \
-  void powers_of_two(const T* in, Index n, T* out) {                                             \
-    HWY_DYNAMIC_DISPATCH(powers_of_two_##suffix)(in, n, out);                                    \
+#define ECKART_ATTENTION_DISPATCH(T, suffix)                                           \
+  HWY_EXPORT(panel_##suffix);                                                          \
+  HWY_EXPORT(vector_##suffix);                                                         \
+  HWY_EXPORT(stored_row_##suffix);                                                     \
+  HWY_EXPORT(pack_keys_##suffix);                                                      \
+  HWY_EXPORT(pack_values_##suffix);                                                    \
+  HWY_EXPORT(multiply_keys_##suffix);                                                  \
+  HWY_EXPORT(cap_scores_##suffix);                                                     \
+  HWY_EXPORT(update_softmax_##suffix);                                                 \
+  HWY_EXPORT(mix_values_##suffix);                                                     \
+  HWY_EXPORT(powers_of_two_##suffix);                                                  \
+  template <>                                                                          \
+  Index panel_width<T>() {                                                             \
+    return HWY_DYNAMIC_DISPATCH(panel_##suffix)();                                     \
+  }                                                                                    \
+  template <>                                                                          \
+  Index vector_width<T>() {                                                            \
+    return HWY_DYNAMIC_DISPATCH(vector_##suffix)();                                    \
+  }                                                                                    \
+  template <>                                                                          \
+  const T* stored_row(const StoredRows& rows, Index row, Index width, T* buffer) {     \
+    return HWY_DYNAMIC_DISPATCH(stored_row_##suffix)(rows, row, width, buffer);        \
+  }                                                                                    \
+  template <>                                                                          \
+  void pack_keys(const StoredRows& keys, Index first, Index n, Index width, T* buffer, \
+                 T* packed) {                                                          \
+    HWY_DYNAMIC_DISPATCH(pack_keys_##suffix)(keys, first, n, width, buffer, packed);   \
+  }                                                                                    \
+  template <>                                                                          \
+  bool pack_values(const ValuePacking<T>& packing) {                                   \
+    return HWY_DYNAMIC_DISPATCH(pack_values_##suffix)(packing);                        \
+  }                                                                                    \
+  template <>                                                                          \
+  void multiply_keys(const ScoreTask<T>& task) {                                       \
+    HWY_DYNAMIC_DISPATCH(multiply_keys_##suffix)(task);                                \
+  }                                                                                    \
+  template <>                                                                          \
+  void cap_scores(T* scores, Index n, T factor) {                                      \
+    HWY_DYNAMIC_DISPATCH(cap_scores_##suffix)(scores, n, factor);                      \
+  }                                                                                    \
+  template <>                                                                          \
+  void update_softmax(const SoftmaxTask<T>& task) {                                    \
+    HWY_DYNAMIC_DISPATCH(update_softmax_##suffix)(task);                               \
+  }                                                                                    \
+  template <>                                                                          \
+  void mix_values(const MixTask<T>& task) {                                            \
+    HWY_DYNAMIC_DISPATCH(mix_values_##suffix)(task);                                   \
+  }                                                                                    \
+  template <>                                                                          \
+  void powers_of_two(const T* in, Index n, T* out) {                                   \
+    HWY_DYNAMIC_DISPATCH(powers_of_two_##suffix)(in, n, out);                          \
   }
 ECKART_ATTENTION_DISPATCH(float, float)
 ECKART_ATTENTION_DISPATCH(double, double)

@@ -29,8 +29,7 @@ Index bytes_of(const AttentionPlan<T>& plan, const BlockSizes& sizes) {
   const Index d_v = round_up(plan.d_v, vector_width<T>());
   const Index width = std::max(plan.d_head, plan.d_v);
   const Index packed = sizes.is_few ? 0 : sizes.keys * (plan.d_head + d_v) + 4 * width;
-  return Index{sizeof(T)} *
-         (sizes.rows * (plan.d_head + d_v + sizes.keys + 8) + packed);
+  return Index{sizeof(T)} * (sizes.rows * (plan.d_head + d_v + sizes.keys + 8) + packed);
 }
 
 StoredRows at_head(const StoredRows& rows, Index batch_offset, Index head, std::size_t bytes) {
@@ -89,8 +88,9 @@ void BlockWorker<T>::begin(const RowBlock& block, bool has_sink) {
   const Index padded = sizes_.is_few ? n_rows_ : n_groups_ * group_rows;
   for (Index r = 0; r < padded; ++r) {
     const Index step = sizes_.is_few ? 1 : group_rows;
-    T* const to = sizes_.is_few ? queries_.data() + r * d
-                                : queries_.data() + r / group_rows * group_rows * d + r % group_rows;
+    T* const to = sizes_.is_few
+                      ? queries_.data() + r * d
+                      : queries_.data() + r / group_rows * group_rows * d + r % group_rows;
     if (r >= n_rows_) {
       for (Index i = 0; i < d; ++i) to[i * step] = 0;
       continue;
@@ -201,8 +201,8 @@ void BlockWorker<T>::mix(Index first, Index n, Index n_next) {
                        plan_.d_head});
   }
   const Index padded = round_up(n, panel_width<T>());
-  const bool is_finite = pack_values<T>(
-      {values_, first, n, padded, plan_.d_v, buffer_.data(), packed_values_.data()});
+  const bool is_finite =
+      pack_values<T>({values_, first, n, padded, plan_.d_v, buffer_.data(), packed_values_.data()});
   if (hides_ && !is_finite) return mix_one_by_one(first, n);
   mix_values<T>({scores_.data(), sizes_.keys, packed_values_.data(), padded,
                  columns_ / vector_width<T>(), groups_.data(), n_groups_, shrink_.data(),
@@ -265,8 +265,9 @@ void BlockWorker<T>::write_scores(const RowBlock& block, T* table) {
   begin(block, false);
   const KeyRange visible = rules_.visible(block);
   for (Index r = 0; r < n_rows_; ++r) {
-    T* const row = table + ((block.batch * plan_.n_heads + block.head(r)) * plan_.n_queries +
-                            block.query(r)) * plan_.n_keys;
+    T* const row =
+        table + ((block.batch * plan_.n_heads + block.head(r)) * plan_.n_queries + block.query(r)) *
+                    plan_.n_keys;
     std::fill_n(row, plan_.n_keys, hidden<T>);
   }
   const Index start = visible.begin / sizes_.keys * sizes_.keys;
@@ -276,7 +277,8 @@ void BlockWorker<T>::write_scores(const RowBlock& block, T* table) {
     for (Index r = 0; r < n_rows_; ++r) {
       const KeyRange seen = seen_[at(r)];
       T* const row = table + ((block.batch * plan_.n_heads + block.head(r)) * plan_.n_queries +
-                              block.query(r)) * plan_.n_keys;
+                              block.query(r)) *
+                                 plan_.n_keys;
       std::copy(scores_.data() + r * sizes_.keys + seen.begin,
                 scores_.data() + r * sizes_.keys + seen.end, row + first + seen.begin);
     }

@@ -8,6 +8,7 @@
 #endif
 
 #include <cstdint>
+
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -23,7 +24,7 @@ struct Exp2Numbers<float> {
   using Bits = std::uint32_t;
   static constexpr int mantissa = 23;
   static constexpr Bits bias = 127;
-  static constexpr float least = -126;  // below, 2^x is no normal number
+  static constexpr float least = -126;      // below, 2^x is no normal number
   static constexpr float shift = 12582912;  // 1.5 2^23: added, it leaves the nearest integer
   static constexpr int n = 6;
   static constexpr float of[n] = {0.6931471880262287811F,   0.2402265076056812694F,
@@ -41,12 +42,11 @@ struct Exp2Numbers<double> {
   static constexpr double least = -1022;
   static constexpr double shift = 6755399441055744;  // 1.5 2^52
   static constexpr int n = 11;
-  static constexpr double of[n] = {0.6931471805599453094,    0.2402265069591009822,
-                                   0.05550410866482159434,   0.009618129107606888527,
-                                   0.001333355814641693531,  0.0001540353044173605015,
-                                   0.00001525273382983611839, 1.321544258792168965e-6,
-                                   1.017806244584577352e-7,  7.0725859492692237e-9,
-                                   4.454960598186518394e-10};
+  static constexpr double of[n] = {
+      0.6931471805599453094,     0.2402265069591009822,   0.05550410866482159434,
+      0.009618129107606888527,   0.001333355814641693531, 0.0001540353044173605015,
+      0.00001525273382983611839, 1.321544258792168965e-6, 1.017806244584577352e-7,
+      7.0725859492692237e-9,     4.454960598186518394e-10};
   static constexpr double ln2_high = 0.693147180369123816490;
   static constexpr double ln2_low = 1.90821492927058770002e-10;
 };
@@ -110,13 +110,12 @@ HWY_INLINE V tanh(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   using T = hn::TFromD<D>;
   constexpr int n = sizeof(T) == 4 ? 6 : 13;
-  constexpr double of[13] = {-0.333333333333333333,   0.133333333333333333,
-                             -0.0539682539682539683,  0.0218694885361552028,
-                             -0.00886323552990219657, 0.00359212803657248102,
-                             -0.00145583438705131827, 0.000590027440945585981,
-                             -0.00023912911424355248, 0.0000969153795692945033,
-                             -0.0000392783238833168341, 0.0000159189050693289647,
-                             -6.45168921565543076e-6};
+  constexpr double of[13] = {
+      -0.333333333333333333,    0.133333333333333333,      -0.0539682539682539683,
+      0.0218694885361552028,    -0.00886323552990219657,   0.00359212803657248102,
+      -0.00145583438705131827,  0.000590027440945585981,   -0.00023912911424355248,
+      0.0000969153795692945033, -0.0000392783238833168341, 0.0000159189050693289647,
+      -6.45168921565543076e-6};
   const V magnitude = hn::Abs(x);
   const V square = hn::Mul(x, x);
   V series = hn::Set(d, static_cast<T>(of[n - 1]));

@@ -10,11 +10,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "eckart/nn/few_queries_simd.cpp"
+#include "eckart/nn/stored_row_inl.h"
+
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-
-#include "eckart/nn/stored_row_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace eckart::detail::HWY_NAMESPACE {
@@ -125,12 +125,11 @@ HWY_INLINE void mix_tile(const FewMix<T>& task, Index row, Index column) {
     }
   }
   const T* const weights = task.weights + row * task.stride;
-  const Stored* values = static_cast<const Stored*>(task.values.data) +
-                         task.first * task.values.row_stride + column;
+  const Stored* values =
+      static_cast<const Stored*>(task.values.data) + task.first * task.values.row_stride + column;
   for (Index key = 0; key < task.n; ++key, values += task.values.row_stride) {
     if (asks && key < task.n_next) {
-      ask_for(static_cast<const Stored*>(task.keys.data) +
-                  (task.next + key) * task.keys.row_stride,
+      ask_for(static_cast<const Stored*>(task.keys.data) + (task.next + key) * task.keys.row_stride,
               task.key_width * static_cast<Index>(sizeof(Stored)));
     }
     hn::Vec<decltype(d)> numbers[n_vectors];

@@ -65,11 +65,11 @@ void check_counts(std::string_view left, const Shape& a, std::string_view right,
 // The options that a cache sets itself, and the first of them that was given.
 template <class T>
 void check_options(const AttentionOptions<T>& options) {
-  const char* set = options.mask                ? "a mask"
-                    : options.bias              ? "a bias"
-                    : options.offset            ? "an offset"
-                    : options.window != 0       ? "a window"
-                                                : nullptr;
+  const char* set = options.mask          ? "a mask"
+                    : options.bias        ? "a bias"
+                    : options.offset      ? "an offset"
+                    : options.window != 0 ? "a window"
+                                          : nullptr;
   if (set == nullptr) return;
   throw_argument_error(
       std::string("attend: the options have ") + set +
@@ -84,9 +84,9 @@ struct Tokens {
 void check_queries(const Shape& q, const Tokens& tokens) {
   const Index n = q.size(1);
   if (n > tokens.length) {
-    throw_argument_error("attend: q is " + to_string(q) + ", but the cache has " +
-                             counted(tokens.length, "token"),
-                         "append the tokens' keys and values before their queries attend");
+    throw_argument_error(
+        "attend: q is " + to_string(q) + ", but the cache has " + counted(tokens.length, "token"),
+        "append the tokens' keys and values before their queries attend");
   }
   if (tokens.window > 0 && n > tokens.last_append && n > 1) {
     throw_argument_error("attend: q is " + to_string(q) + ", but the last append brought " +
@@ -184,8 +184,7 @@ void KvCache<T>::truncate(Index length) {
 
 template <class T>
 LatentKvCache<T>::LatentKvCache(const LatentKvCacheOptions& options)
-    : options_(checked(options)),
-      rows_(1, options.kv_rank + options.d_rope, options.precision) {}
+    : options_(checked(options)), rows_(1, options.kv_rank + options.d_rope, options.precision) {}
 
 template <class T>
 void LatentKvCache<T>::append(TensorView<const T> latents, TensorView<const T> rope_keys) {
@@ -230,7 +229,8 @@ Tensor<T> LatentKvCache<T>::attend(TensorView<const T> q, const LatentProjection
   Tensor<T> absorbed = Tensor<T>::uninitialized({n_heads, n, rank + d_rope});
   const TensorView<T> parts = absorbed.view();
   for_each_element([](T& to, const T& from) { to = from; },
-                   parts.slice(2, {rank, rank + d_rope, 1}), q.slice(2, {d_nope, d_nope + d_rope, 1}));
+                   parts.slice(2, {rank, rank + d_rope, 1}),
+                   q.slice(2, {d_nope, d_nope + d_rope, 1}));
   for (Index head = 0; head < n_heads; ++head) {
     blas::gemm<T>(T{1}, q.select(0, head).slice(1, {0, d_nope, 1}),
                   projections.w_uk.select(0, head).transpose(), T{0},

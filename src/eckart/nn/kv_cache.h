@@ -82,10 +82,8 @@ class KvCache {
   requires detail::Arrays<K, V>
   void append(const K& k, const V& v) { append(detail::read_only(k), detail::read_only(v)); }
   template <class Q>
-  requires detail::Arrays<Q>
-  Tensor<T> attend(const Q& q, const AttentionOptions<T>& options = {}) const {
-    return attend(detail::read_only(q), options);
-  }
+  requires detail::Arrays<Q> Tensor<T> attend(const Q& q, const AttentionOptions<T>& options = {})
+  const { return attend(detail::read_only(q), options); }
 
   /// Tokens appended, less those that `truncate` took back.
   Index length() const { return length_; }
@@ -147,11 +145,9 @@ class LatentKvCache {
     append(detail::read_only(latents), detail::read_only(rope_keys));
   }
   template <class Q>
-  requires detail::Arrays<Q>
-  Tensor<T> attend(const Q& q, const LatentProjections<T>& projections,
-                   const AttentionOptions<T>& options = {}) const {
-    return attend(detail::read_only(q), projections, options);
-  }
+  requires detail::Arrays<Q> Tensor<T> attend(const Q& q, const LatentProjections<T>& projections,
+                                              const AttentionOptions<T>& options = {})
+  const { return attend(detail::read_only(q), projections, options); }
 
   Index length() const { return length_; }
   Index kept() const { return rows_.count(); }

@@ -8,10 +8,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "eckart/nn/softmax_simd.cpp"
+#include "eckart/nn/exp2_inl.h"
+
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-
-#include "eckart/nn/exp2_inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace eckart::detail::HWY_NAMESPACE {

@@ -10,6 +10,7 @@
 #include "eckart/nn/attention_simd.h"
 
 #include <cstdint>
+
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -27,8 +28,8 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> load(D d, const std::uint16_t* from) {
   const hn::Rebind<float, D> narrow;
   const hn::RebindToUnsigned<decltype(narrow)> bits;
   const hn::Rebind<std::uint16_t, D> patterns;
-  const auto widened = hn::BitCast(
-      narrow, hn::ShiftLeft<16>(hn::PromoteTo(bits, hn::LoadU(patterns, from))));
+  const auto widened =
+      hn::BitCast(narrow, hn::ShiftLeft<16>(hn::PromoteTo(bits, hn::LoadU(patterns, from))));
   if constexpr (sizeof(hn::TFromD<D>) == sizeof(float)) {
     return widened;
   } else {
