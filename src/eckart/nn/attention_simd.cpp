@@ -11,11 +11,13 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "eckart/nn/attention_simd.cpp"
+// clang-format off: what follows highway.h is made anew for each set
 #include "eckart/nn/exp2_inl.h"
-#include "eckart/nn/stored_row_inl.h"
+#include "eckart/nn/panels_inl.h"
 
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace eckart::detail::HWY_NAMESPACE {
@@ -25,136 +27,10 @@ namespace {
 // compiled for this instruction set and could be linked into code that runs on any machine.
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-constexpr std::size_t panel_vectors = 4;
-#else
-constexpr std::size_t panel_vectors = 2;
-#endif
-static_assert(panel_vectors <= most_panel_vectors);
 constexpr std::size_t n_rows = group_rows;
 
 template <class T>
 constexpr T lowest = -std::numeric_limits<T>::infinity();
-
-template <class T>
-Index lanes_of() {
-  return static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()));
-}
-template <class T>
-Index panel_width_as() {
-  return static_cast<Index>(panel_vectors) * lanes_of<T>();
-}
-
-// Four keys of a panel: number i of key r goes to out[i * panel + r].
-void interleave(const float* const* rows, Index width, Index panel, float* out) {
-  Index i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<float, 4> d;
-  const hn::FixedTag<double, 2> pairs;
-  for (; i + 4 <= width; i += 4) {
-    const auto a = hn::LoadU(d, rows[0] + i);
-    const auto b = hn::LoadU(d, rows[1] + i);
-    const auto c = hn::LoadU(d, rows[2] + i);
-    const auto e = hn::LoadU(d, rows[3] + i);
-    const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
-    const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
-    const auto ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
-    const auto ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
-    float* const to = out + i * panel;
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ce_low)), d, to);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ce_low)), d, to + panel);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ce_high)), d, to + 2 * panel);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high)), d, to + 3 * panel);
-  }
-#endif
-  for (; i < width; ++i) {
-    for (Index r = 0; r < 4; ++r) out[i * panel + r] = rows[r][i];
-  }
-}
-void interleave(const double* const* rows, Index width, Index panel, double* out) {
-  Index i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<double, 2> d;
-  for (; i + 2 <= width; i += 2) {
-    for (Index r = 0; r < 4; r += 2) {
-      const auto a = hn::LoadU(d, rows[r] + i);
-      const auto b = hn::LoadU(d, rows[r + 1] + i);
-      hn::StoreU(hn::InterleaveLower(d, a, b), d, out + i * panel + r);
-      hn::StoreU(hn::InterleaveUpper(d, a, b), d, out + (i + 1) * panel + r);
-    }
-  }
-#endif
-  for (; i < width; ++i) {
-    for (Index r = 0; r < 4; ++r) out[i * panel + r] = rows[r][i];
-  }
-}
-
-template <class T>
-void pack_keys_as(const StoredRows& keys, Index first, Index n, Index width, T* buffer, T* packed) {
-  const Index panel = panel_width_as<T>();
-  for (Index begin = 0; begin < n; begin += panel, packed += panel * width) {
-    const Index count = n - begin < panel ? n - begin : panel;
-    Index r = 0;
-    if (panel >= 4) {
-      for (; r + 4 <= count; r += 4) {
-        const T* rows[4];
-        for (Index i = 0; i < 4; ++i) {
-          rows[i] = row_of(keys, first + begin + r + i, width, buffer + i * width);
-        }
-        interleave(rows, width, panel, packed + r);
-      }
-    }
-    for (; r < panel; ++r) {
-      const T* const row = r < count ? row_of(keys, first + begin + r, width, buffer) : nullptr;
-      for (Index i = 0; i < width; ++i) packed[i * panel + r] = r < count ? row[i] : T{0};
-    }
-  }
-}
-
-// How the vectors of a row are shared out over panels: as evenly as can be.
-struct Panels {
-  Index n, vectors, longer;  // the first `longer` panels have one vector more
-
-  explicit Panels(Index n_vectors) {
-    n = (n_vectors + static_cast<Index>(panel_vectors) - 1) / static_cast<Index>(panel_vectors);
-    vectors = n == 0 ? 0 : n_vectors / n;
-    longer = n_vectors - n * vectors;
-  }
-  Index vectors_of(Index panel) const { return panel < longer ? vectors + 1 : vectors; }
-};
-
-template <class T>
-bool pack_values_as(const ValuePacking<T>& p) {
-  const hn::ScalableTag<T> d;
-  const Index lanes = lanes_of<T>();
-  const Panels panels((p.width + lanes - 1) / lanes);
-  auto lost = hn::Zero(d);  // NaN once a number is NaN or infinite
-  T lost_tail = 0;
-  for (Index row = 0; row < p.rows; ++row) {
-    const T* from = row < p.n ? row_of(p.values, p.first + row, p.width, p.buffer) : nullptr;
-    T* panel = p.packed;
-    Index column = 0;
-    for (Index i = 0; i < panels.n; ++i) {
-      const Index width = panels.vectors_of(i) * lanes;
-      T* const to = panel + row * width;
-      panel += p.rows * width;
-      for (Index k = 0; k < width; k += lanes, column += lanes) {
-        if (from != nullptr && column + lanes <= p.width) {
-          const auto v = hn::LoadU(d, from + column);
-          lost = hn::Add(lost, hn::Sub(v, v));
-          hn::StoreU(v, d, to + k);
-          continue;
-        }
-        for (Index lane = 0; lane < lanes; ++lane) {
-          const T v = from != nullptr && column + lane < p.width ? from[column + lane] : T{0};
-          lost_tail += v - v;
-          to[k + lane] = v;
-        }
-      }
-    }
-  }
-  return hn::AllTrue(d, hn::Eq(lost, lost)) && lost_tail == lost_tail;
-}
 
 // out (rows `stride` apart) := the products of six packed queries with one panel of keys.
 template <class T>
@@ -343,94 +219,79 @@ void powers_of_two_as(const T* in, Index n, T* out) {
   for (Index i = 0; i < n; ++i) out[i] = power_of_two(in[i]);
 }
 
-template <class T>
-const T* stored_row_as(const StoredRows& rows, Index row, Index width, T* buffer) {
-  return row_of(rows, row, width, buffer);
-}
+void multiply_keys_float(const ScoreTask<float>& task) { multiply_keys_as(task); }
+void cap_scores_float(float* scores, Index n, float factor) { cap_scores_as(scores, n, factor); }
+void update_softmax_float(const SoftmaxTask<float>& task) { update_softmax_as(task); }
+void mix_values_float(const MixTask<float>& task) { mix_values_as(task); }
+void powers_of_two_float(const float* in, Index n, float* out) { powers_of_two_as(in, n, out); }
+void multiply_keys_double(const ScoreTask<double>& task) { multiply_keys_as(task); }
+void cap_scores_double(double* scores, Index n, double factor) { cap_scores_as(scores, n, factor); }
+void update_softmax_double(const SoftmaxTask<double>& task) { update_softmax_as(task); }
+void mix_values_double(const MixTask<double>& task) { mix_values_as(task); }
+void powers_of_two_double(const double* in, Index n, double* out) { powers_of_two_as(in, n, out); }
 
 }  // namespace
-
-// One name a type and instruction set, which the tables below list.
-#define ECKART_ATTENTION_LOOPS(T, suffix)                                                     \
-  Index panel_##suffix() { return panel_width_as<T>(); }                                      \
-  Index vector_##suffix() { return lanes_of<T>(); }                                           \
-  const T* stored_row_##suffix(const StoredRows& r, Index i, Index n, T* b) {                 \
-    return stored_row_as(r, i, n, b);                                                         \
-  }                                                                                           \
-  void pack_keys_##suffix(const StoredRows& k, Index first, Index n, Index w, T* b, T* out) { \
-    pack_keys_as(k, first, n, w, b, out);                                                     \
-  }                                                                                           \
-  bool pack_values_##suffix(const ValuePacking<T>& p) { return pack_values_as(p); }           \
-  void multiply_keys_##suffix(const ScoreTask<T>& t) { multiply_keys_as(t); }                 \
-  void cap_scores_##suffix(T* s, Index n, T factor) { cap_scores_as(s, n, factor); }          \
-  void update_softmax_##suffix(const SoftmaxTask<T>& t) { update_softmax_as(t); }             \
-  void mix_values_##suffix(const MixTask<T>& t) { mix_values_as(t); }                         \
-  void powers_of_two_##suffix(const T* in, Index n, T* out) { powers_of_two_as(in, n, out); }
-ECKART_ATTENTION_LOOPS(float, float)
-ECKART_ATTENTION_LOOPS(double, double)
-#undef ECKART_ATTENTION_LOOPS
-
 }  // namespace eckart::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace eckart::detail {
+namespace {
 
-#define ECKART_ATTENTION_DISPATCH(T, suffix)                                           \
-  HWY_EXPORT(panel_##suffix);                                                          \
-  HWY_EXPORT(vector_##suffix);                                                         \
-  HWY_EXPORT(stored_row_##suffix);                                                     \
-  HWY_EXPORT(pack_keys_##suffix);                                                      \
-  HWY_EXPORT(pack_values_##suffix);                                                    \
-  HWY_EXPORT(multiply_keys_##suffix);                                                  \
-  HWY_EXPORT(cap_scores_##suffix);                                                     \
-  HWY_EXPORT(update_softmax_##suffix);                                                 \
-  HWY_EXPORT(mix_values_##suffix);                                                     \
-  HWY_EXPORT(powers_of_two_##suffix);                                                  \
-  template <>                                                                          \
-  Index panel_width<T>() {                                                             \
-    return HWY_DYNAMIC_DISPATCH(panel_##suffix)();                                     \
-  }                                                                                    \
-  template <>                                                                          \
-  Index vector_width<T>() {                                                            \
-    return HWY_DYNAMIC_DISPATCH(vector_##suffix)();                                    \
-  }                                                                                    \
-  template <>                                                                          \
-  const T* stored_row(const StoredRows& rows, Index row, Index width, T* buffer) {     \
-    return HWY_DYNAMIC_DISPATCH(stored_row_##suffix)(rows, row, width, buffer);        \
-  }                                                                                    \
-  template <>                                                                          \
-  void pack_keys(const StoredRows& keys, Index first, Index n, Index width, T* buffer, \
-                 T* packed) {                                                          \
-    HWY_DYNAMIC_DISPATCH(pack_keys_##suffix)(keys, first, n, width, buffer, packed);   \
-  }                                                                                    \
-  template <>                                                                          \
-  bool pack_values(const ValuePacking<T>& packing) {                                   \
-    return HWY_DYNAMIC_DISPATCH(pack_values_##suffix)(packing);                        \
-  }                                                                                    \
-  template <>                                                                          \
-  void multiply_keys(const ScoreTask<T>& task) {                                       \
-    HWY_DYNAMIC_DISPATCH(multiply_keys_##suffix)(task);                                \
-  }                                                                                    \
-  template <>                                                                          \
-  void cap_scores(T* scores, Index n, T factor) {                                      \
-    HWY_DYNAMIC_DISPATCH(cap_scores_##suffix)(scores, n, factor);                      \
-  }                                                                                    \
-  template <>                                                                          \
-  void update_softmax(const SoftmaxTask<T>& task) {                                    \
-    HWY_DYNAMIC_DISPATCH(update_softmax_##suffix)(task);                               \
-  }                                                                                    \
-  template <>                                                                          \
-  void mix_values(const MixTask<T>& task) {                                            \
-    HWY_DYNAMIC_DISPATCH(mix_values_##suffix)(task);                                   \
-  }                                                                                    \
-  template <>                                                                          \
-  void powers_of_two(const T* in, Index n, T* out) {                                   \
-    HWY_DYNAMIC_DISPATCH(powers_of_two_##suffix)(in, n, out);                          \
-  }
-ECKART_ATTENTION_DISPATCH(float, float)
-ECKART_ATTENTION_DISPATCH(double, double)
-#undef ECKART_ATTENTION_DISPATCH
+HWY_EXPORT(multiply_keys_float);
+HWY_EXPORT(multiply_keys_double);
+HWY_EXPORT(cap_scores_float);
+HWY_EXPORT(cap_scores_double);
+HWY_EXPORT(update_softmax_float);
+HWY_EXPORT(update_softmax_double);
+HWY_EXPORT(mix_values_float);
+HWY_EXPORT(mix_values_double);
+HWY_EXPORT(powers_of_two_float);
+HWY_EXPORT(powers_of_two_double);
+
+}  // namespace
+
+template <>
+void multiply_keys(const ScoreTask<float>& task) {
+  HWY_DYNAMIC_DISPATCH(multiply_keys_float)(task);
+}
+template <>
+void cap_scores(float* scores, Index n, float factor) {
+  HWY_DYNAMIC_DISPATCH(cap_scores_float)(scores, n, factor);
+}
+template <>
+void update_softmax(const SoftmaxTask<float>& task) {
+  HWY_DYNAMIC_DISPATCH(update_softmax_float)(task);
+}
+template <>
+void mix_values(const MixTask<float>& task) {
+  HWY_DYNAMIC_DISPATCH(mix_values_float)(task);
+}
+template <>
+void powers_of_two(const float* in, Index n, float* out) {
+  HWY_DYNAMIC_DISPATCH(powers_of_two_float)(in, n, out);
+}
+
+template <>
+void multiply_keys(const ScoreTask<double>& task) {
+  HWY_DYNAMIC_DISPATCH(multiply_keys_double)(task);
+}
+template <>
+void cap_scores(double* scores, Index n, double factor) {
+  HWY_DYNAMIC_DISPATCH(cap_scores_double)(scores, n, factor);
+}
+template <>
+void update_softmax(const SoftmaxTask<double>& task) {
+  HWY_DYNAMIC_DISPATCH(update_softmax_double)(task);
+}
+template <>
+void mix_values(const MixTask<double>& task) {
+  HWY_DYNAMIC_DISPATCH(mix_values_double)(task);
+}
+template <>
+void powers_of_two(const double* in, Index n, double* out) {
+  HWY_DYNAMIC_DISPATCH(powers_of_two_double)(in, n, out);
+}
 
 }  // namespace eckart::detail
 #endif  // HWY_ONCE

@@ -26,9 +26,6 @@ struct KeyRange {
 
 /// Queries whose products are computed together.
 inline constexpr Index group_rows = 6;
-/// Largest number of vectors a panel of keys or columns has.
-inline constexpr Index most_panel_vectors = 4;
-
 /// Numbers of a panel, and of a vector.
 template <class T>
 Index panel_width();
@@ -42,7 +39,14 @@ const T* stored_row(const StoredRows& rows, Index row, Index width, T* buffer);
 /// Keys [first, first + n) to panels: for each panel, for each of `width` numbers, that of its keys;
 /// the last panel is filled up with zeros. `buffer` has 4 x width numbers.
 template <class T>
-void pack_keys(const StoredRows& keys, Index first, Index n, Index width, T* buffer, T* packed);
+struct KeyPacking {
+  StoredRows keys;
+  Index first = 0, n = 0, width = 0;
+  T* buffer = nullptr;
+  T* packed = nullptr;
+};
+template <class T>
+void pack_keys(const KeyPacking<T>& packing);
 
 /// Values [first, first + n) to panels of vectors: for each panel, for each of `rows` values, its
 /// columns; rows beyond n and columns beyond `width` are zeros. Returns false where one is NaN or

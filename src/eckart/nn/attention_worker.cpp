@@ -130,7 +130,7 @@ void BlockWorker<T>::score_packed(Index first, Index n) {
       rows_[at(r)] = groups_[at(g)];
     }
   }
-  pack_keys(keys_, first, n, plan_.d_head, buffer_.data(), packed_keys_.data());
+  pack_keys<T>({keys_, first, n, plan_.d_head, buffer_.data(), packed_keys_.data()});
   multiply_keys<T>({queries_.data(), packed_keys_.data(), plan_.d_head, groups_.data(), n_groups_,
                     scores_.data(), sizes_.keys});
 }

@@ -10,11 +10,13 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "eckart/nn/few_queries_simd.cpp"
+// clang-format off: what follows highway.h is made anew for each set
 #include "eckart/nn/stored_row_inl.h"
 
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace eckart::detail::HWY_NAMESPACE {

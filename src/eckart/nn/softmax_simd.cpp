@@ -8,10 +8,12 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "eckart/nn/softmax_simd.cpp"
+// clang-format off: what follows highway.h is made anew for each set
 #include "eckart/nn/exp2_inl.h"
 
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace eckart::detail::HWY_NAMESPACE {
