@@ -5,12 +5,12 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "eckart/nn/attention_packing_simd.cpp"
-// clang-format off: what follows highway.h is made anew for each set
-#include "eckart/nn/panels_inl.h"
-#include "eckart/nn/stored_row_inl.h"
-
+// What follows highway.h is made anew for each instruction set, and must not stand before it.
+// clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+#include "eckart/nn/panels_inl.h"
+#include "eckart/nn/stored_row_inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();

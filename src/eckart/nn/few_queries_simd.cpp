@@ -10,12 +10,12 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "eckart/nn/few_queries_simd.cpp"
-// clang-format off: what follows highway.h is made anew for each set
-#include "eckart/nn/stored_row_inl.h"
-
+// What follows highway.h is made anew for each instruction set, and must not stand before it.
+// clang-format off
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+#include "eckart/nn/stored_row_inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
