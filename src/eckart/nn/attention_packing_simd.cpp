@@ -87,37 +87,64 @@ void pack_keys_as(const KeyPacking<T>& p) {
   }
 }
 
+// Columns [column, column + n_vectors vectors) of values, where they lie in order and in whole
+// vectors, to one panel. Returns NaN in a lane once a number there is NaN or infinite.
+template <class T>
+hn::Vec<hn::ScalableTag<T>> pack_whole_panel(const ValuePacking<T>& p, Index column,
+                                             Index n_vectors, T* to) {
+  const hn::ScalableTag<T> d;
+  const Index lanes = lanes_of<T>();
+  auto lost = hn::Zero(d);
+  const T* from = static_cast<const T*>(p.values.data) + p.first * p.values.row_stride + column;
+  for (Index row = 0; row < p.n; ++row, from += p.values.row_stride) {
+    for (Index v = 0; v < n_vectors; ++v, to += lanes) {
+      const auto numbers = hn::LoadU(d, from + v * lanes);
+      lost = hn::Add(lost, hn::Sub(numbers, numbers));
+      hn::Store(numbers, d, to);
+    }
+  }
+  for (Index i = 0; i < (p.rows - p.n) * n_vectors; ++i, to += lanes) {
+    hn::Store(hn::Zero(d), d, to);
+  }
+  return lost;
+}
+
+// The same columns of any values, number by number.
+template <class T>
+T pack_panel(const ValuePacking<T>& p, Index column, Index width, T* to) {
+  T lost = 0;
+  for (Index row = 0; row < p.rows; ++row, to += width) {
+    const T* const from = row < p.n ? row_of(p.values, p.first + row, p.width, p.buffer) : nullptr;
+    for (Index i = 0; i < width; ++i) {
+      to[i] = from != nullptr && column + i < p.width ? from[column + i] : T{0};
+      lost += to[i] - to[i];
+    }
+  }
+  return lost;
+}
+
 template <class T>
 bool pack_values_as(const ValuePacking<T>& p) {
   const hn::ScalableTag<T> d;
   const Index lanes = lanes_of<T>();
   const Panels panels((p.width + lanes - 1) / lanes);
-  auto lost = hn::Zero(d);  // NaN once a number is NaN or infinite
-  T lost_tail = 0;
-  for (Index row = 0; row < p.rows; ++row) {
-    const T* from = row < p.n ? row_of(p.values, p.first + row, p.width, p.buffer) : nullptr;
-    T* panel = p.packed;
-    Index column = 0;
-    for (Index i = 0; i < panels.n; ++i) {
-      const Index width = panels.vectors_of(i) * lanes;
-      T* const to = panel + row * width;
-      panel += p.rows * width;
-      for (Index k = 0; k < width; k += lanes, column += lanes) {
-        if (from != nullptr && column + lanes <= p.width) {
-          const auto v = hn::LoadU(d, from + column);
-          lost = hn::Add(lost, hn::Sub(v, v));
-          hn::StoreU(v, d, to + k);
-          continue;
-        }
-        for (Index lane = 0; lane < lanes; ++lane) {
-          const T v = from != nullptr && column + lane < p.width ? from[column + lane] : T{0};
-          lost_tail += v - v;
-          to[k + lane] = v;
-        }
-      }
+  const bool is_in_order = !p.values.is_bf16 && p.values.column_stride == 1;
+  auto lost = hn::Zero(d);
+  T lost_one = 0;
+  T* to = p.packed;
+  Index column = 0;
+  for (Index panel = 0; panel < panels.n; ++panel) {
+    const Index n_vectors = panels.vectors_of(panel);
+    const Index width = n_vectors * lanes;
+    if (is_in_order && column + width <= p.width) {
+      lost = hn::Add(lost, pack_whole_panel(p, column, n_vectors, to));
+    } else {
+      lost_one += pack_panel(p, column, width, to);
     }
+    to += p.rows * width;
+    column += width;
   }
-  return hn::AllTrue(d, hn::Eq(lost, lost)) && lost_tail == lost_tail;
+  return hn::AllTrue(d, hn::Eq(lost, lost)) && lost_one == lost_one;
 }
 
 Index panel_float() { return panel_width_as<float>(); }
