@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 namespace eckart::testing {
 
 template <class T>
@@ -41,7 +43,9 @@ ScoreRow reference_scores(TensorView<const T> q, TensorView<const T> k,
                           const AttentionOptions<T>& options, ReferencePlace<T> at) {
   const Index n_heads = q.size(1), n_queries = q.size(2), n_keys = k.size(2), d = q.size(3);
   const Index kv_head = at.head / (n_heads / k.size(1));
-  const Real scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
+  const auto scale =
+      static_cast<Real>(options.scale.value_or(1 / std::sqrt(static_cast<double>(d))));
+  const auto cap = static_cast<Real>(options.softcap);
   const Real cold = options.temperature == 0 ? 1 : 1 / static_cast<Real>(options.temperature);
   const Index position = options.offset.value_or(n_keys - n_queries) + at.query;
   const Shape shape({q.size(0), n_heads, n_queries, n_keys});
@@ -57,9 +61,9 @@ ScoreRow reference_scores(TensorView<const T> q, TensorView<const T> k,
     }
     Real score = dot * scale;
     Real term = 0;
-    if (options.softcap > 0) {
-      score = options.softcap * std::tanh(score / static_cast<Real>(options.softcap));
-      term += options.softcap * cold;
+    if (cap > 0) {
+      score = cap * std::tanh(score / cap);
+      term += cap * cold;
     }
     score *= cold;
     if (options.alibi_slopes && options.temperature != 0) {
@@ -74,7 +78,8 @@ ScoreRow reference_scores(TensorView<const T> q, TensorView<const T> k,
       is_hidden = is_hidden || !options.mask->broadcast_to(shape)(at.batch, at.head, at.query, j);
     }
     if (options.bias) {
-      const Real added = options.bias->broadcast_to(shape)(at.batch, at.head, at.query, j);
+      const auto added =
+          static_cast<Real>(options.bias->broadcast_to(shape)(at.batch, at.head, at.query, j));
       is_hidden = is_hidden || added == -std::numeric_limits<Real>::infinity();
       if (options.temperature != 0) score += added;
       if (!is_hidden) term += std::abs(added);
@@ -87,7 +92,7 @@ ScoreRow reference_scores(TensorView<const T> q, TensorView<const T> k,
     }
     row.scores.push_back(score);
   }
-  row.error = std::numeric_limits<T>::epsilon() *
+  row.error = static_cast<Real>(std::numeric_limits<T>::epsilon()) *
               (static_cast<Real>(d + 8) * largest_product + 8 * largest_term);
   return row;
 }
@@ -132,7 +137,8 @@ AttentionReference<T> attention_reference(TensorView<const T> q, TensorView<cons
   AttentionReference<T> result{Tensor<double>(of_weights), Tensor<double>(of_mixed),
                                Tensor<double>(of_weights), Tensor<double>(of_mixed)};
   const bool is_hard = options.temperature == 0;
-  const Real eps = std::numeric_limits<T>::epsilon();
+  const auto eps = static_cast<Real>(std::numeric_limits<T>::epsilon());
+  const auto least = static_cast<Real>(std::numeric_limits<T>::min());
   for (Index b = 0; b < q.size(0); ++b) {
     for (Index h = 0; h < n_heads; ++h) {
       for (Index i = 0; i < q.size(2); ++i) {
@@ -148,11 +154,10 @@ AttentionReference<T> attention_reference(TensorView<const T> q, TensorView<cons
           const Real weight = weights[static_cast<std::size_t>(j)];
           result.weights(b, h, i, j) = static_cast<double>(weight);
           // What is below the smallest normal number becomes 0.
-          result.weight_bound(b, h, i, j) =
-              static_cast<double>(relative * weight + std::numeric_limits<T>::min());
+          result.weight_bound(b, h, i, j) = static_cast<double>(relative * weight + least);
           if (weight == 0) continue;
           for (Index c = 0; c < d_v; ++c) {
-            const Real value = v(b, h / (n_heads / k.size(1)), j, c);
+            const auto value = static_cast<Real>(v(b, h / (n_heads / k.size(1)), j, c));
             result.mixed(b, h, i, c) += static_cast<double>(weight * value);
             result.mixed_bound(b, h, i, c) +=
                 static_cast<double>(relative * weight * std::abs(value));
@@ -170,8 +175,8 @@ AttentionReference<T> attention_reference(TensorView<const T> q, TensorView<cons
   return result;
 }
 
-/// What is within the bounds of the reference: 0 where it is, else the worst excess and its place in
-/// words.
+/// Success when every element is within its bound of the expected one. The failure names the first
+/// that is not, both values and the bound.
 template <class T>
 ::testing::AssertionResult is_within(const Tensor<T>& actual, const Tensor<double>& expected,
                                      const Tensor<double>& bound) {

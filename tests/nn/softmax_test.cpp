@@ -48,15 +48,18 @@ void expect_formula(const Tensor<T>& x) {
   for (Index i = 0; i < x.count(); ++i) {
     most = std::max(most, static_cast<long double>(x.data()[i]));
   }
-  for (Index i = 0; i < x.count(); ++i) sum += std::exp(x.data()[i] - most);
   for (Index i = 0; i < x.count(); ++i) {
-    const long double distance = most - x.data()[i];
+    sum += std::exp(static_cast<long double>(x.data()[i]) - most);
+  }
+  for (Index i = 0; i < x.count(); ++i) {
+    const long double distance = most - static_cast<long double>(x.data()[i]);
     const auto log = static_cast<double>(-distance - std::log(sum));
     const double expected = std::exp(log);
-    EXPECT_NEAR(weights.data()[i], expected,
+    EXPECT_NEAR(static_cast<double>(weights.data()[i]), expected,
                 (24 + static_cast<double>(distance)) * eps * expected +
                     static_cast<double>(std::numeric_limits<T>::min()));
-    EXPECT_NEAR(logs.data()[i], log, (24 + 2 * static_cast<double>(distance)) * eps);
+    EXPECT_NEAR(static_cast<double>(logs.data()[i]), log,
+                (24 + 2 * static_cast<double>(distance)) * eps);
   }
 }
 
