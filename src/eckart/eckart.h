@@ -89,4 +89,5 @@
 #include "eckart/model/shape_flow.h"
 #include "eckart/model/summary.h"
 #include "eckart/model/tensor_names.h"
+#include "eckart/model/tokenizer.h"
 // IWYU pragma: end_exports

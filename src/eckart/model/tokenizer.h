@@ -14,6 +14,12 @@
 
 namespace eckart {
 
+class Tokenizer;
+namespace detail {
+struct TokenizerParts;
+Tokenizer tokenizer_of(std::shared_ptr<const TokenizerParts> parts);
+}  // namespace detail
+
 struct EncodeOptions {
   /// What the file's post-processor adds: [CLS] … [SEP], <s> …
   bool special_tokens = true;
@@ -63,9 +69,9 @@ class Tokenizer {
   const std::string& source() const;
 
  private:
-  friend Tokenizer load_tokenizer(const std::filesystem::path& path);
-  struct Parts;
-  std::shared_ptr<const Parts> parts_;
+  friend Tokenizer detail::tokenizer_of(std::shared_ptr<const detail::TokenizerParts> parts);
+
+  std::shared_ptr<const detail::TokenizerParts> parts_;
 };
 
 /// Reads `tokenizer.json`, or `vocab.txt` with what `tokenizer_config.json` beside it says
