@@ -113,6 +113,12 @@ bool stands_for_token(const TokenizerParts& parts, std::uint32_t id) {
   return parts.added->token(id) != nullptr || parts.vocabulary.has(id);
 }
 
+DecodeDraft::Part decoded_part(const TokenizerParts& parts, std::uint32_t id) {
+  const AddedToken* const added = parts.added->token(id);
+  if (added != nullptr) return {added->decoded, true};
+  return {parts.vocabulary.token(id), false};
+}
+
 }  // namespace
 
 Encoding Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
@@ -142,7 +148,7 @@ std::string Tokenizer::decode(std::span<const Index> ids, bool skip_special) con
     const std::uint32_t id = checked(parts, given, "decode");
     const AddedToken* const added = parts.added->token(id);
     if (skip_special && added != nullptr && added->special) continue;
-    if (stands_for_token(parts, id)) draft.parts.push_back({parts.token(id), added != nullptr});
+    if (stands_for_token(parts, id)) draft.parts.push_back(decoded_part(parts, id));
   }
   return decoded(parts.decoders, std::move(draft));
 }
@@ -152,7 +158,7 @@ std::string Tokenizer::bytes(Index id) const {
   const std::uint32_t checked_id = checked(parts, id, "bytes");
   if (!stands_for_token(parts, checked_id)) return {};
   DecodeDraft draft;
-  draft.parts.push_back({parts.token(checked_id), parts.added->token(checked_id) != nullptr});
+  draft.parts.push_back(decoded_part(parts, checked_id));
   draft.at_start = false;
   draft.at_end = false;
   return decoded(parts.decoders, std::move(draft));

@@ -93,7 +93,8 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizers& norm
     return a.special && !b.special;
   });
   for (std::uint32_t i = 0; i < tokens_.size(); ++i) {
-    const AddedToken& token = tokens_[i];
+    AddedToken& token = tokens_[i];
+    token.decoded = token.content;
     by_content_.emplace(token.content, i);
     by_id_.emplace(token.id, i);
     size_ = std::max(size_, token.id + 1);
@@ -103,7 +104,8 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizers& norm
     }
     AlignedText content(token.content, {0, static_cast<std::uint32_t>(token.content.size())});
     apply_all(normalizers, content);
-    if (!content.empty()) normalized_.add(content.text(), i);
+    token.decoded = content.text();
+    if (!content.empty()) normalized_.add(token.decoded, i);
   }
 }
 

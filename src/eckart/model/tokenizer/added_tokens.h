@@ -18,6 +18,7 @@ namespace eckart::detail {
 
 struct AddedToken {
   std::string content;
+  std::string decoded;  // the content; of a normalized one, normalized, as it was found
   std::uint32_t id = 0;
   bool special = false;
   bool single_word = false;  // found only where no letter touches it

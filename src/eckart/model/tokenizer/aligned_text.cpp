@@ -84,8 +84,7 @@ void AlignedText::append(const AlignedText& other, ByteRange range) {
     return;
   }
   for (std::uint32_t at = range.begin; at < range.end;) {
-    const auto length =
-        static_cast<std::uint32_t>(decode_utf8(other.view_.substr(at)).length);
+    const auto length = static_cast<std::uint32_t>(decode_utf8(other.view_.substr(at)).length);
     const ByteRange where = {other.origin_ + at, other.origin_ + at + length};
     for (std::uint32_t i = 0; i < length; ++i) places_.push_back(where);
     at += length;

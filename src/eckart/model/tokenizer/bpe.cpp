@@ -210,8 +210,8 @@ class Bpe : public TokenModel {
 std::uint32_t id_in_merge(const TokenizerFile& file, const Vocabulary& vocabulary, std::size_t rank,
                           std::string_view token) {
   if (const auto id = vocabulary.find(token)) return *id;
-  throw_merge_error(file, rank, "has \"" + printable(token, 60) +
-                                    "\", but the vocabulary has no such token");
+  throw_merge_error(file, rank,
+                    "has \"" + printable(token, 60) + "\", but the vocabulary has no such token");
 }
 
 MergeTable read_merges(const TokenizerFile& file, const Vocabulary& vocabulary,
@@ -222,8 +222,9 @@ MergeTable read_merges(const TokenizerFile& file, const Vocabulary& vocabulary,
     const std::string_view left = file.left(file.merges[rank]);
     const std::string_view right = file.right(file.merges[rank]);
     if (right.size() < prefix.size()) {
-      throw_merge_error(file, rank, "has \"" + printable(right, 60) +
-                                        "\" on the right, which lacks continuing_subword_prefix");
+      throw_merge_error(file, rank,
+                        "has \"" + printable(right, 60) +
+                            "\" on the right, which lacks continuing_subword_prefix");
     }
     both = left;
     both += right.substr(prefix.size());

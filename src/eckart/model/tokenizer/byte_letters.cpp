@@ -46,7 +46,8 @@ std::optional<unsigned char> byte_of_letter(char32_t letter) {
 std::string letters_of(std::string_view bytes) {
   std::string letters;
   letters.reserve(bytes.size() * 2);
-  for (const char byte : bytes) append_utf8(letter_of_byte(static_cast<unsigned char>(byte)), letters);
+  for (const char byte : bytes)
+    append_utf8(letter_of_byte(static_cast<unsigned char>(byte)), letters);
   return letters;
 }
 

@@ -45,9 +45,8 @@ void map(AlignedText& text, const To& to) {
   if (same) return;
   AlignedText made;
   made.clear_to_build(text.size());
-  for_each_character(text.text(), [&](char32_t c, ByteRange range) {
-    made.append(to(c), text.place(range));
-  });
+  for_each_character(text.text(),
+                     [&](char32_t c, ByteRange range) { made.append(to(c), text.place(range)); });
   text = std::move(made);
 }
 

@@ -98,10 +98,10 @@ bool is_word_character(char32_t c) {
   }
   const utf8proc_category_t of = category(c);
   // Circled letters are alphabetic symbols.
-  return is_between(of, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_ND) ||
-         of == UTF8PROC_CATEGORY_NL || of == UTF8PROC_CATEGORY_PC || c == 0x200c || c == 0x200d ||
-         (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) ||
-         (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189);
+  return is_between(of, UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_ND) || of == UTF8PROC_CATEGORY_NL ||
+         of == UTF8PROC_CATEGORY_PC || c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) ||
+         (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
+         (c >= 0x1f170 && c <= 0x1f189);
 }
 
 bool is_chinese(char32_t c) {
@@ -120,9 +120,9 @@ LowerCase lower_case(char32_t c) {
 void append_decomposition(char32_t c, bool compatibility, std::vector<char32_t>& out) {
   std::array<utf8proc_int32_t, 32> parts{};
   const int options = UTF8PROC_DECOMPOSE | (compatibility ? UTF8PROC_COMPAT : 0);
-  const utf8proc_ssize_t n =
-      utf8proc_decompose_char(as_signed(c), parts.data(), static_cast<utf8proc_ssize_t>(parts.size()),
-                              static_cast<utf8proc_option_t>(options), nullptr);
+  const utf8proc_ssize_t n = utf8proc_decompose_char(
+      as_signed(c), parts.data(), static_cast<utf8proc_ssize_t>(parts.size()),
+      static_cast<utf8proc_option_t>(options), nullptr);
   if (n <= 0 || n > static_cast<utf8proc_ssize_t>(parts.size())) {
     out.push_back(c);
     return;

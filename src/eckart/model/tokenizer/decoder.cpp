@@ -227,8 +227,8 @@ void read_decoders(const Fields& section, Decoders& decoders) {
   } else if (type == "ByteLevel") {
     decoders.push_back(std::make_unique<ByteLevelDecoder>());
   } else if (type == "WordPiece") {
-    decoders.push_back(word_piece_decoder(section.text_or("prefix", "##"),
-                                          section.boolean_or("cleanup", true)));
+    decoders.push_back(
+        word_piece_decoder(section.text_or("prefix", "##"), section.boolean_or("cleanup", true)));
   } else if (type == "Metaspace") {
     decoders.push_back(std::make_unique<MetaspaceDecoder>(read_metaspace_rules(section)));
   } else if (type == "ByteFallback") {

@@ -45,8 +45,9 @@ Tokenizer load_vocab_txt(const fs::path& path) {
                        "a tokenizer.json");
     }
   }
-  throw_file_error(who, who + ": the folder has neither tokenizer.json nor vocab.txt, but a "
-                              "tokenizer is read from one of them");
+  throw_file_error(who, who +
+                            ": the folder has neither tokenizer.json nor vocab.txt, but a "
+                            "tokenizer is read from one of them");
 }
 
 }  // namespace

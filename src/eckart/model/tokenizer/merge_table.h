@@ -40,7 +40,8 @@ class MergeTable {
     std::uint64_t mixed = key * odd;
     mixed ^= mixed >> 32U;
     std::size_t at = static_cast<std::size_t>(mixed * odd >> shift_);
-    while (entries_[at].key != key && entries_[at].key != free) at = (at + 1) & (entries_.size() - 1);
+    while (entries_[at].key != key && entries_[at].key != free)
+      at = (at + 1) & (entries_.size() - 1);
     return at;
   }
 

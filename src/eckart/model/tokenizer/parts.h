@@ -41,7 +41,8 @@ struct TokenizerParts {
 std::shared_ptr<const TokenizerParts> parse_tokenizer_json(std::string_view json,
                                                            const std::string& source);
 /// From the text of a vocab.txt and of the tokenizer_config.json beside it, which may be empty.
-std::shared_ptr<const TokenizerParts> parse_vocab_txt(std::string_view text, std::string_view config,
+std::shared_ptr<const TokenizerParts> parse_vocab_txt(std::string_view text,
+                                                      std::string_view config,
                                                       const std::string& source);
 /// A tokenizer of these parts.
 Tokenizer tokenizer_of(std::shared_ptr<const TokenizerParts> parts);

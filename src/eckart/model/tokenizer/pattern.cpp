@@ -86,10 +86,9 @@ Pattern Pattern::regex(const std::string& expression) {
   pattern.code_.reset(new Code);
   int error = 0;
   PCRE2_SIZE at = 0;
-  pattern.code_->compiled =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &at,
-                    nullptr);
+  pattern.code_->compiled = pcre2_compile(
+      reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr);
   if (pattern.code_->compiled == nullptr) {
     throw_argument_error(in_quotes(expression) +
                          " is not a regular expression: " + reason_of(error) + " at byte " +

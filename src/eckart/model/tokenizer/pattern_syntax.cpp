@@ -11,9 +11,10 @@ namespace {
 
 // Oniguruma's \p{Han} is a script, PCRE2's its extensions too.
 constexpr std::array<std::string_view, 24> scripts = {
-    "Arabic",  "Armenian", "Bengali",   "Bopomofo",   "Cyrillic", "Devanagari", "Ethiopic", "Georgian",
-    "Greek",   "Gujarati", "Gurmukhi",  "Han",        "Hangul",   "Hebrew",     "Hiragana", "Kannada",
-    "Katakana", "Khmer",   "Lao",       "Latin",      "Malayalam", "Tamil",     "Telugu",   "Thai"};
+    "Arabic",   "Armenian", "Bengali",   "Bopomofo", "Cyrillic", "Devanagari",
+    "Ethiopic", "Georgian", "Greek",     "Gujarati", "Gurmukhi", "Han",
+    "Hangul",   "Hebrew",   "Hiragana",  "Kannada",  "Katakana", "Khmer",
+    "Lao",      "Latin",    "Malayalam", "Tamil",    "Telugu",   "Thai"};
 
 // One pass over an expression; classes may lie within classes.
 class Translator {
@@ -61,9 +62,9 @@ class Translator {
     };
     if (is('s', "\\p{White_Space}", "\\p{White_Space}") ||
         is('S', "\\P{White_Space}", "\\P{White_Space}") ||
-        is('w', "\\p{L}\\p{M}\\p{Nd}\\p{Pc}", "[\\p{L}\\p{M}\\p{Nd}\\p{Pc}]") ||
-        is('W', "", "[^\\p{L}\\p{M}\\p{Nd}\\p{Pc}]") || is('h', "0-9a-fA-F", "[0-9a-fA-F]") ||
-        is('H', "", "[^0-9a-fA-F]")) {
+        is('w', "\\p{Alphabetic}\\p{M}\\p{N}\\p{Pc}", "[\\p{Alphabetic}\\p{M}\\p{N}\\p{Pc}]") ||
+        is('W', "", "[^\\p{Alphabetic}\\p{M}\\p{N}\\p{Pc}]") ||
+        is('h', "0-9a-fA-F", "[0-9a-fA-F]") || is('H', "", "[^0-9a-fA-F]")) {
       return;
     }
     out_.append(in_, at_, 2);
@@ -118,7 +119,8 @@ class Translator {
     if (c == '\\') return escape(true);
     if (in_.compare(at_, 2, "&&") == 0) refuse("&& in a class");
     if (c == '[') {
-      const std::size_t end = in_.compare(at_, 2, "[:") == 0 ? in_.find(":]", at_) : std::string::npos;
+      const std::size_t end =
+          in_.compare(at_, 2, "[:") == 0 ? in_.find(":]", at_) : std::string::npos;
       if (end != std::string::npos) {
         out_.append(in_, at_, end + 2 - at_);
         at_ = end + 2;

@@ -42,9 +42,7 @@ class Template : public PostProcessor {
   std::vector<TemplatePart> parts_;
 };
 
-bool is_space(char32_t c) {
-  return is_white_space(c) || c == letter_of_byte(' ');
-}
+bool is_space(char32_t c) { return is_white_space(c) || c == letter_of_byte(' '); }
 
 // Takes the spaces at the ends of tokens out of their places, as many characters as they have.
 class TrimSpans : public PostProcessor {
@@ -61,8 +59,8 @@ class TrimSpans : public PostProcessor {
  private:
   void trim(const DraftEncoding& draft, std::uint32_t id, bool is_first, TokenSpan& span) const {
     // An added token has the text's spaces, not the vocabulary's.
-    const std::string_view spelled =
-        draft.added.token(id) != nullptr ? draft.text.substr(span.begin, span.end - span.begin)
+    const std::string_view spelled = draft.added.token(id) != nullptr
+                                         ? draft.text.substr(span.begin, span.end - span.begin)
                                          : std::string_view(draft.vocabulary.token(id));
     std::size_t leading = 0;
     std::size_t trailing = 0;
@@ -82,7 +80,8 @@ class TrimSpans : public PostProcessor {
     }
     for (; trailing > 0 && span.end > span.begin; --trailing) {
       do --span.end;
-      while (span.end > span.begin && (static_cast<unsigned char>(draft.text[span.end]) & 0xc0U) == 0x80U);
+      while (span.end > span.begin &&
+             (static_cast<unsigned char>(draft.text[span.end]) & 0xc0U) == 0x80U);
     }
   }
 
@@ -127,12 +126,14 @@ std::vector<TemplatePart> read_template(const Fields& section) {
       parts.push_back({false, found->second});
     } else {
       const std::string which = part.section("Sequence").text("id");
-      if (which != "A") part.fail("is the sequence " + printable(which, 60) + ", but one text is A");
+      if (which != "A")
+        part.fail("is the sequence " + printable(which, 60) + ", but one text is A");
       parts.push_back({true, {}});
     }
   }
   // More than once, it would grow with the square of their number.
-  if (std::count_if(parts.begin(), parts.end(), [](const auto& part) { return part.is_text; }) > 1) {
+  if (std::count_if(parts.begin(), parts.end(), [](const auto& part) { return part.is_text; }) >
+      1) {
     section.fail("has the text twice in single, but it is one text");
   }
   return parts;

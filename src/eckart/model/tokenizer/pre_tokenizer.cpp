@@ -142,9 +142,8 @@ class ByteLevel : public PreTokenizer {
   }
   void apply(WordList& list) const override {
     if (add_prefix_space_) {
-      prepend_to_words(list, " ", [](std::string_view word, std::size_t) {
-        return !word.starts_with(' ');
-      });
+      prepend_to_words(list, " ",
+                       [](std::string_view word, std::size_t) { return !word.starts_with(' '); });
     }
     if (words_) words_->apply(list);
   }

@@ -23,9 +23,8 @@ SplitBehavior read_behavior(const Fields& section) {
   if (name == "MergedWithPrevious") return SplitBehavior::merged_with_previous;
   if (name == "MergedWithNext") return SplitBehavior::merged_with_next;
   if (name == "Contiguous") return SplitBehavior::contiguous;
-  section.refuse(
-      "of behavior \"" + printable(name, 60) + '"',
-      "Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
+  section.refuse("of behavior \"" + printable(name, 60) + '"',
+                 "Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
 }
 
 }  // namespace eckart::detail

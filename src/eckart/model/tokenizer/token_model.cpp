@@ -17,7 +17,9 @@ namespace {
 class WordPiece : public TokenModel {
  public:
   WordPiece(const Vocabulary& vocabulary, WordPieceRules rules)
-      : vocabulary_(vocabulary), rules_(std::move(rules)), unk_(vocabulary.find(rules_.unk_token)) {}
+      : vocabulary_(vocabulary),
+        rules_(std::move(rules)),
+        unk_(vocabulary.find(rules_.unk_token)) {}
 
   void tokenize(std::string_view word, ModelScratch& /*scratch*/,
                 std::vector<WordToken>& tokens) const override {
@@ -68,7 +70,9 @@ class WordPiece : public TokenModel {
 class WordLevel : public TokenModel {
  public:
   WordLevel(const Vocabulary& vocabulary, std::string unk_token)
-      : vocabulary_(vocabulary), unk_token_(std::move(unk_token)), unk_(vocabulary.find(unk_token_)) {}
+      : vocabulary_(vocabulary),
+        unk_token_(std::move(unk_token)),
+        unk_(vocabulary.find(unk_token_)) {}
 
   void tokenize(std::string_view word, ModelScratch& /*scratch*/,
                 std::vector<WordToken>& tokens) const override {
@@ -94,9 +98,9 @@ std::string type_of(const Fields& section) {
 }  // namespace
 
 void throw_unknown(std::string_view part, std::string_view unk_token) {
-  const std::string what = unk_token.empty() ? "it has no unknown token"
-                                             : "neither is its unknown token \"" +
-                                                   printable(unk_token, 60) + '"';
+  const std::string what = unk_token.empty()
+                               ? "it has no unknown token"
+                               : "neither is its unknown token \"" + printable(unk_token, 60) + '"';
   throw_argument_error("encode: \"" + printable(part, 60) +
                        "\" is not in the tokenizer's vocabulary, and " + what);
 }

@@ -39,9 +39,9 @@ struct ModelScratch {
     bool reached = false;
   };
 
-  std::vector<Symbol> symbols;   // BPE
-  std::vector<Candidate> heap;   // BPE
-  std::vector<Step> steps;       // Unigram
+  std::vector<Symbol> symbols;  // BPE
+  std::vector<Candidate> heap;  // BPE
+  std::vector<Step> steps;      // Unigram
   std::vector<WordToken> tokens;
 };
 

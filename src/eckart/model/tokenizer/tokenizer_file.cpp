@@ -47,9 +47,11 @@ class FileHandler : public JsonHandler {
 
   bool open(JsonKind kind, std::uint64_t at) override {
     if (list_ != List::none) return open_in_list(kind, at);
-    if (open_.empty() && kind != JsonKind::object) return fail(at, "it is a list, but a tokenizer is one JSON object");
+    if (open_.empty() && kind != JsonKind::object)
+      return fail(at, "it is a list, but a tokenizer is one JSON object");
     if (open_.size() == 2 && in_model_) {
-      if (key_ == "vocab") return open_list(kind == JsonKind::object ? List::vocabulary : List::pieces);
+      if (key_ == "vocab")
+        return open_list(kind == JsonKind::object ? List::vocabulary : List::pieces);
       if (key_ == "merges" && kind == JsonKind::array) return open_list(List::merges);
     }
     if (open_.size() == 1) in_model_ = key_ == "model" && kind == JsonKind::object;
@@ -72,7 +74,8 @@ class FileHandler : public JsonHandler {
     key_ = name;
     // Of the vocabulary, adding a token finds it.
     if (list_ == List::vocabulary || !open_.back()->contains(key_)) return true;
-    return fail(place.begin, "the key " + in_quotes(key_) + " stands twice, but each key has one value");
+    return fail(place.begin,
+                "the key " + in_quotes(key_) + " stands twice, but each key has one value");
   }
   bool scalar(const JsonScalar& value, JsonPlace where) override {
     switch (list_) {
@@ -100,7 +103,9 @@ class FileHandler : public JsonHandler {
 
   json* place(json value, std::uint64_t at) {
     if (++n_values_ > max_tree_values) {
-      fail(at, "it holds more than 4,000,000 values beside vocabulary and merges, but no tokenizer does");
+      fail(at,
+           "it holds more than 4,000,000 values beside vocabulary and merges, but no tokenizer "
+           "does");
       return nullptr;
     }
     if (open_.empty()) {
@@ -157,13 +162,14 @@ class FileHandler : public JsonHandler {
       case Vocabulary::Added::yes:
         return true;
       case Vocabulary::Added::token_stands_twice:
-        return fail(at, "the token " + in_quotes(token) + " stands twice in the vocabulary, but each has one id");
+        return fail(at, "the token " + in_quotes(token) +
+                            " stands twice in the vocabulary, but each has one id");
       case Vocabulary::Added::id_stands_twice:
         break;
     }
     return fail(at, "the id " + std::to_string(id) + " is that of " +
-                        in_quotes(file_.vocabulary.token(static_cast<std::uint32_t>(id))) + " and of " +
-                        in_quotes(token) + ", but each id is one token's");
+                        in_quotes(file_.vocabulary.token(static_cast<std::uint32_t>(id))) +
+                        " and of " + in_quotes(token) + ", but each id is one token's");
   }
   bool add_token(const JsonScalar& value, std::uint64_t at) {
     if (value.kind != JsonKind::natural) return fail_list(at, value);
@@ -174,17 +180,20 @@ class FileHandler : public JsonHandler {
       return fail_list(at, value);
     }
     if (++n_parts_ == 1) {
-      if (file_.scores.size() >= max_pieces) return fail(at, "the vocabulary has more than 2^22 tokens");
+      if (file_.scores.size() >= max_pieces)
+        return fail(at, "the vocabulary has more than 2^22 tokens");
       return add_to_vocabulary(value.text, file_.scores.size(), at);
     }
-    if (value.kind == JsonKind::null || value.kind == JsonKind::boolean) return fail_list(at, value);
+    if (value.kind == JsonKind::null || value.kind == JsonKind::boolean)
+      return fail_list(at, value);
     file_.scores.push_back(number_of(value));
     return true;
   }
   bool add_merge(const JsonScalar& value, std::uint64_t at) {
     if (value.kind != JsonKind::string) return fail_list(at, value);
     const std::size_t space = value.text.find(' ');
-    if (space == std::string_view::npos || value.text.find(' ', space + 1) != std::string_view::npos) {
+    if (space == std::string_view::npos ||
+        value.text.find(' ', space + 1) != std::string_view::npos) {
       return fail_list(at, value);
     }
     file_.merges.push_back({file_.merge_text.size(), static_cast<std::uint32_t>(space),

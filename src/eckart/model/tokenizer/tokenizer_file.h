@@ -21,8 +21,8 @@ struct TokenizerFile {
   };
 
   std::string source;
-  nlohmann::json root;      // all but the lists below
-  Vocabulary vocabulary;    // model.vocab; of a list, the position is the id
+  nlohmann::json root;         // all but the lists below
+  Vocabulary vocabulary;       // model.vocab; of a list, the position is the id
   std::vector<double> scores;  // of Unigram's list
   bool vocabulary_is_list = false;
   std::string merge_text;

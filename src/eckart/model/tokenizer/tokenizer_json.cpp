@@ -40,8 +40,8 @@ std::shared_ptr<const TokenizerParts> parse_tokenizer_json(std::string_view json
   }
   parts->model =
       read_model(root.section("model"), file, parts->vocabulary, parts->pre_tokenizers.byte_level);
-  parts->added = std::make_unique<AddedTokens>(read_added_tokens(root, parts->vocabulary),
-                                               parts->normalizers);
+  parts->added =
+      std::make_unique<AddedTokens>(read_added_tokens(root, parts->vocabulary), parts->normalizers);
   if (root.has("post_processor")) {
     read_post_processors(root.section("post_processor"), parts->post_processors);
   }

@@ -115,7 +115,8 @@ std::unique_ptr<TokenModel> read_unigram(const Fields& section, const TokenizerF
     section.fail("has a token of " + std::to_string(vocabulary.longest()) +
                  " bytes, but Unigram's have at most 1,000");
   }
-  return std::make_unique<Unigram>(file, vocabulary, unk, section.boolean_or("byte_fallback", false));
+  return std::make_unique<Unigram>(file, vocabulary, unk,
+                                   section.boolean_or("byte_fallback", false));
 }
 
 }  // namespace eckart::detail

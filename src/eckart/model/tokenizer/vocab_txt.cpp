@@ -24,9 +24,9 @@ namespace {
 
 void read_lines(std::string_view text, const std::string& source, Vocabulary& vocabulary) {
   if (const auto bad = find_invalid_utf8(text)) {
-    throw_format_error(source, *bad,
-                       source + ": byte " + std::to_string(*bad) +
-                           " is no UTF-8, but a vocabulary is text");
+    throw_format_error(
+        source, *bad,
+        source + ": byte " + std::to_string(*bad) + " is no UTF-8, but a vocabulary is text");
   }
   for (std::size_t line = 0; !text.empty(); ++line) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -37,12 +37,14 @@ void read_lines(std::string_view text, const std::string& source, Vocabulary& vo
       throw_line_error(source, line, "it has more than 2^22 lines, but no vocabulary has");
     }
     if (vocabulary.add(token, static_cast<std::uint32_t>(line)) != Vocabulary::Added::yes) {
-      throw_line_error(source, line,
-                       '"' + printable(token, 60) + "\" stands there twice, but each token has one id");
+      throw_line_error(
+          source, line,
+          '"' + printable(token, 60) + "\" stands there twice, but each token has one id");
     }
   }
   if (vocabulary.count() == 0) {
-    throw_format_error(source, 0, source + ": the file is empty, but a vocabulary has a token a line");
+    throw_format_error(source, 0,
+                       source + ": the file is empty, but a vocabulary has a token a line");
   }
 }
 
@@ -71,14 +73,16 @@ nlohmann::json parse_config_tree(std::string_view text, const std::string& sourc
   static_cast<void>(parse_config(text, source));  // says what is wrong with it
   nlohmann::json tree = nlohmann::json::parse(text, nullptr, false);
   if (!tree.is_object()) {
-    throw_format_error(source, std::nullopt, source + ": it has a number beyond what a double holds");
+    throw_format_error(source, std::nullopt,
+                       source + ": it has a number beyond what a double holds");
   }
   return tree;
 }
 
 }  // namespace
 
-std::shared_ptr<const TokenizerParts> parse_vocab_txt(std::string_view text, std::string_view config,
+std::shared_ptr<const TokenizerParts> parse_vocab_txt(std::string_view text,
+                                                      std::string_view config,
                                                       const std::string& source) {
   auto parts = std::make_shared<TokenizerParts>(source);
   read_lines(text, source, parts->vocabulary);
@@ -113,7 +117,8 @@ std::shared_ptr<const TokenizerParts> parse_vocab_txt(std::string_view text, std
   const auto sep = parts->vocabulary.find(names["sep_token"]);
   if (!cls || !sep) {
     throw_format_error(source, std::nullopt,
-                       source + ": it has no " + printable(names[cls ? "sep_token" : "cls_token"], 60) +
+                       source + ": it has no " +
+                           printable(names[cls ? "sep_token" : "cls_token"], 60) +
                            ", but BERT's tokenizer puts it around a text");
   }
   parts->post_processors.push_back(bert_processor(*cls, *sep));

@@ -15,9 +15,7 @@ std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(has
 
 }  // namespace
 
-std::uint64_t short_hash(std::string_view bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
+std::uint64_t short_hash(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 std::size_t Vocabulary::slot_of(std::string_view token, std::uint64_t hash) const {
   const std::size_t mask = slots_.size() - 1;

@@ -52,7 +52,8 @@ std::span<const WordToken> WordCache::tokens_of(std::string_view word) {
   fresh_.clear();
   model_.tokenize(word, scratch_, fresh_);
   if (entries_.size() < max_words) {
-    entries_.push_back({hash, words_.size(), tokens_.size(), static_cast<std::uint32_t>(word.size()),
+    entries_.push_back({hash, words_.size(), tokens_.size(),
+                        static_cast<std::uint32_t>(word.size()),
                         static_cast<std::uint32_t>(fresh_.size())});
     slot = static_cast<std::uint32_t>(entries_.size());
     words_ += word;
