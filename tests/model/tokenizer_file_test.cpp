@@ -71,36 +71,37 @@ TEST(TokenizerFile, RefusesMergesOfTokensThatItLacks) {
             "t.json: model.merges[0] has \"c\", but the vocabulary has no such token");
   const std::string rule = ", but a merge is two tokens, \"a b\" or [\"a\", \"b\"]";
   EXPECT_EQ(format_error(model(vocab + R"(["ab"])")),
-            "t.json: byte 63: there is the string \"ab\"" + rule);
+            "t.json: byte 64: there is the string \"ab\"" + rule);
   EXPECT_EQ(format_error(model(vocab + R"([["a"]])")),
-            "t.json: byte 68: there is a list of 1" + rule);
+            "t.json: byte 69: there is a list of 1" + rule);
   EXPECT_EQ(format_error(model(vocab + R"([["a", "b", "c"]])")),
-            "t.json: byte 74: there is the string \"c\"" + rule);
+            "t.json: byte 75: there is the string \"c\"" + rule);
 }
 
 TEST(TokenizerFile, NamesWhatItReadsForATypeThatItDoesNot) {
-  EXPECT_EQ(argument_error(with(R"("normalizer": {"type": "Precompiled"})")),
-            "t.json: normalizer is of type \"Precompiled\", but Eckart does not read it\n"
-            "hint: read are BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, "
-            "Replace, Prepend, Nmt, Sequence");
+  EXPECT_EQ(
+      argument_error(with(R"("normalizer": {"type": "Precompiled"})")),
+      "t.json: normalizer is of type \"Precompiled\", but Eckart does not read it\n"
+      "  hint: read are BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, "
+      "Replace, Prepend, Nmt, Sequence");
   EXPECT_EQ(
       argument_error(with(
           R"("pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "UnicodeScripts"}]})")),
       "t.json: pre_tokenizer.pretokenizers[0] is of type \"UnicodeScripts\", but Eckart does "
       "not read it\n"
-      "hint: read are ByteLevel, Split, BertPreTokenizer, Whitespace, WhitespaceSplit, "
+      "  hint: read are ByteLevel, Split, BertPreTokenizer, Whitespace, WhitespaceSplit, "
       "Metaspace, Digits, Punctuation, CharDelimiterSplit, Sequence");
   EXPECT_EQ(argument_error(with(R"("post_processor": {"type": "X"})")),
             "t.json: post_processor is of type \"X\", but Eckart does not read it\n"
-            "hint: read are TemplateProcessing, ByteLevel, RobertaProcessing, BertProcessing, "
+            "  hint: read are TemplateProcessing, ByteLevel, RobertaProcessing, BertProcessing, "
             "Sequence");
   EXPECT_EQ(argument_error(with(R"("decoder": {"type": "CTC"})")),
             "t.json: decoder is of type \"CTC\", but Eckart does not read it\n"
-            "hint: read are ByteLevel, WordPiece, Metaspace, ByteFallback, Fuse, Strip, Replace, "
+            "  hint: read are ByteLevel, WordPiece, Metaspace, ByteFallback, Fuse, Strip, Replace, "
             "BPEDecoder, Sequence");
   EXPECT_EQ(argument_error(model(R"("type": "Magic", "vocab": {"a": 0})")),
             "t.json: model is of type \"Magic\", but Eckart does not read it\n"
-            "hint: read are BPE, WordPiece, Unigram, WordLevel");
+            "  hint: read are BPE, WordPiece, Unigram, WordLevel");
 }
 
 TEST(TokenizerFile, RefusesBytesThatAreSplitAgain) {
@@ -109,14 +110,14 @@ TEST(TokenizerFile, RefusesBytesThatAreSplitAgain) {
                    "pretokenizers": [{"type": "ByteLevel"}, {"type": "Digits"}]})")),
             "t.json: pre_tokenizer.pretokenizers[1] is behind ByteLevel, which makes bytes of the "
             "text, but Eckart does not read it\n"
-            "hint: read are sequences that end with it");
+            "  hint: read are sequences that end with it");
 }
 
 TEST(TokenizerFile, RefusesRandomIds) {
   EXPECT_EQ(
       argument_error(model(R"("type": "BPE", "dropout": 0.1, "vocab": {"a": 0}, "merges": [])")),
       "t.json: model is with a dropout, but Eckart does not read it\n"
-      "hint: read are models without one: with it the ids of a text are random");
+      "  hint: read are models without one: with it the ids of a text are random");
 }
 
 TEST(TokenizerFile, RefusesValuesOfAWrongKind) {

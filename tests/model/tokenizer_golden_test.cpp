@@ -105,7 +105,7 @@ TEST_P(TokenizerKind, PutsTokensInPlacesThatAreWholeCharactersInOrder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, TokenizerKind, ::testing::ValuesIn(kinds()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& kind) { return kind.param; });
 
 class ByteTokenizer : public TokenizerKind {};
 
@@ -133,6 +133,6 @@ TEST_P(ByteTokenizer, GivesBackBytesThatAreNoUtf8) {
 
 // Those that change nothing of the text before they split it.
 INSTANTIATE_TEST_SUITE_P(Golden, ByteTokenizer, ::testing::Values("gpt2", "llama3", "bloom"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& kind) { return kind.param; });
 
 }  // namespace

@@ -228,7 +228,9 @@ MergeTable read_merges(const TokenizerFile& file, const Vocabulary& vocabulary,
     }
     both = left;
     both += right.substr(prefix.size());
-    table.add(id_in_merge(file, vocabulary, rank, left), id_in_merge(file, vocabulary, rank, right),
+    const std::uint32_t left_id = id_in_merge(file, vocabulary, rank, left);
+    const std::uint32_t right_id = id_in_merge(file, vocabulary, rank, right);
+    table.add(left_id, right_id,
               {static_cast<std::uint32_t>(rank), id_in_merge(file, vocabulary, rank, both)});
   }
   return table;

@@ -36,6 +36,11 @@ json tree_of(const JsonScalar& scalar) {
       return scalar.natural;
     case JsonKind::string:
       return std::string(scalar.text);
+    case JsonKind::negative: {
+      std::int64_t integer = 0;
+      std::from_chars(scalar.text.data(), scalar.text.data() + scalar.text.size(), integer);
+      return integer;
+    }
     default:
       return number_of(scalar);
   }

@@ -11,7 +11,7 @@
 
 namespace eckart::detail {
 
-/// Words repeat: of a text of English nine in ten have been seen. Holds up to 2^16 words of up to
+/// Words repeat. Holds up to 2^16 words of up to
 /// 64 bytes, those that came first.
 class WordCache {
  public:
