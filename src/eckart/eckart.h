@@ -89,6 +89,7 @@
 #include "eckart/model/shape_flow.h"
 #include "eckart/model/summary.h"
 #include "eckart/model/tensor_names.h"
+#include "eckart/model/tokenizer.h"
 #include "eckart/nn/activations.h"
 #include "eckart/nn/attention.h"
 #include "eckart/nn/attention_head.h"
