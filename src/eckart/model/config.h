@@ -41,6 +41,9 @@ class Config {
   std::optional<std::string> text(Names names) const;
   std::vector<std::string> texts(Names names) const;
   std::vector<Index> sizes(Names names) const;
+  /// A size, or a list of them: `eos_token_id` is either.
+  std::vector<Index> one_or_more(Names names) const;
+  std::vector<double> numbers(Names names) const;
   /// A nested object, or nothing.
   std::optional<Config> section(std::string_view name) const;
 
