@@ -5,35 +5,11 @@
 #include "eckart/model/rotary_settings.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 namespace eckart {
 namespace {
-
-struct NamedActivation {
-  std::string_view name;
-  Activation activation;
-};
-
-// One function goes by several names: they differ in how it is written in PyTorch.
-constexpr std::array<NamedActivation, 14> activations = {{
-    {"gelu", Activation::gelu},
-    {"gelu_python", Activation::gelu},
-    {"gelu_new", Activation::gelu_tanh},
-    {"gelu_fast", Activation::gelu_tanh},
-    {"gelu_pytorch_tanh", Activation::gelu_tanh},
-    {"gelu_python_tanh", Activation::gelu_tanh},
-    {"gelu_accurate", Activation::gelu_tanh},
-    {"quick_gelu", Activation::quick_gelu},
-    {"silu", Activation::silu},
-    {"swish", Activation::silu},
-    {"relu", Activation::relu},
-    {"relu2", Activation::relu_squared},
-    {"tanh", Activation::tanh},
-    {"sigmoid", Activation::sigmoid},
-}};
 
 std::string listed(const std::vector<std::string_view>& names) {
   std::string text;
@@ -42,7 +18,12 @@ std::string listed(const std::vector<std::string_view>& names) {
 }
 
 Activation activation_of(const Config& config, Config::Names names, std::string_view otherwise) {
-  return parse_activation(config.text(names).value_or(std::string(otherwise)), config);
+  const std::string name = config.text(names).value_or(std::string(otherwise));
+  if (const std::optional<Activation> known = parse_activation(name)) return *known;
+  throw_argument_error("forward: the activation of " + config.source() + " is \"" +
+                           printable(name, 60) + "\", but that one is not known",
+                       "known are relu, gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, quick_gelu, "
+                       "silu, swish, relu2, tanh and sigmoid");
 }
 
 void read_norms(const Config& config, ForwardSettings& settings, double rms_eps) {
@@ -100,12 +81,11 @@ void read_encoder(const Config& config, const Architecture& architecture,
   settings.position_offset = padding + 1;
 }
 
-// Gemma's first configs say `gelu` and mean the approximation by tanh; newer ones have a field of
-// their own for it.
+// Gemma's first configs say `gelu` and mean its approximation by tanh.
 Activation gemma_activation(const Config& config) {
-  const std::string name = config.text({"hidden_act", "hidden_activation"})
-                               .value_or(std::string("gelu_pytorch_tanh"));
-  return parse_activation(name == "gelu" ? "gelu_pytorch_tanh" : name, config);
+  const Activation named =
+      activation_of(config, {"hidden_act", "hidden_activation"}, "gelu_pytorch_tanh");
+  return named == Activation::gelu ? Activation::gelu_tanh : named;
 }
 
 void read_gemma(const Config& config, const Architecture& architecture, ForwardSettings& settings) {
@@ -147,17 +127,6 @@ const std::vector<std::string_view>& forward_families() {
       "bert",  "gemma",   "gemma2", "gpt2",  "gpt_neox", "llama",
       "mistral", "phi3", "qwen2",  "qwen3", "roberta"};
   return names;
-}
-
-Activation parse_activation(const std::string& name, const Config& config) {
-  std::vector<std::string_view> known;
-  for (const NamedActivation& one : activations) {
-    if (one.name == name) return one.activation;
-    known.push_back(one.name);
-  }
-  throw_argument_error("forward: the activation of " + config.source() + " is \"" +
-                           printable(name, 60) + "\", but that one is not known",
-                       "known are " + listed(known));
 }
 
 ForwardSettings read_forward_settings(const Config& config, const Architecture& architecture) {

@@ -6,7 +6,7 @@
 #include "eckart/model/architecture.h"
 #include "eckart/model/config.h"
 #include "eckart/nn/activations.h"
-#include "eckart/nn/positions.h"
+#include "eckart/nn/rotary.h"
 
 #include <optional>
 #include <string>
@@ -63,9 +63,5 @@ const std::vector<std::string_view>& forward_families();
 /// activation or a scaling of positions without a forward pass; FormatError where a field has no
 /// meaning.
 ForwardSettings read_forward_settings(const Config& config, const Architecture& architecture);
-
-/// The activation that Hugging Face calls so: `silu`, `gelu_new`, … Throws ArgumentError, naming
-/// those that are known. `config` is named in the message.
-Activation parse_activation(const std::string& name, const Config& config);
 
 }  // namespace eckart

@@ -87,6 +87,7 @@ void read_scaling(const Config& config, const Config& scaling, const std::string
       rotary.attention_factor = scaling.number({"attention_factor"}).value_or(0);
       rotary.mscale = scaling.number({"mscale"}).value_or(0);
       rotary.mscale_all_dim = scaling.number({"mscale_all_dim"}).value_or(0);
+      rotary.truncates = scaling.boolean({"truncate"}).value_or(true);
       if (const auto fast = scaling.number({"beta_fast"}); fast && *fast != 0) {
         rotary.beta_fast = *fast;
       }

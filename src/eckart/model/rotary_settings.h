@@ -3,7 +3,7 @@
 
 #include "eckart/model/architecture.h"
 #include "eckart/model/config.h"
-#include "eckart/nn/positions.h"
+#include "eckart/nn/rotary.h"
 
 namespace eckart {
 
