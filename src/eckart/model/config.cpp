@@ -314,6 +314,27 @@ std::optional<Config> Config::section(std::string_view name) const {
   return Config(source_ + " (" + std::string(name) + ")", found.value->object);
 }
 
+std::vector<Config> Config::sections(std::string_view name) const {
+  const Found found = find(*values_, {name});
+  if (found.value == nullptr) return {};
+  std::vector<Config> sections;
+  for (const ConfigValue& value : found.value->list) {
+    if (value.kind != Kind::object) {
+      throw_wrong_kind(*this, std::string(name) + "'s element", value, "it must be an object");
+    }
+    sections.push_back(Config(source_, value.object));
+  }
+  if (found.value->kind != Kind::list) {
+    throw_wrong_kind(*this, name, *found.value, "it must be a list of objects");
+  }
+  return sections;
+}
+
+Config parse_config_list(std::string_view json, const std::string& name,
+                         const std::string& source) {
+  return parse_config("{\"" + name + "\":" + std::string(json) + "}", source);
+}
+
 Config parse_config(std::string_view json, const std::string& source) {
   if (json.size() > max_config_bytes) {
     throw_format_error(source, std::nullopt,
