@@ -21,7 +21,7 @@ struct TraceRow {
   double least = 0, largest = 0;
   Index n_nan = 0, n_infinite = 0;
   /// Where the first NaN or infinity stands, one position an axis.
-  std::vector<Index> first_bad;
+  std::vector<Index> first_bad = {};
 };
 TraceRow trace_row(const Intermediate& one);
 
