@@ -204,7 +204,7 @@ Embeddings embed_texts(const LanguageModel& model, const Tokenizer& tokenizer,
     begin = i + 1;
     tokens = 0;
   }
-  result.vectors = std::move(result.vectors).named({"text", "d_model"});
+  result.vectors = std::move(result.vectors).named({"text", "embedding"});
   return result;
 }
 
