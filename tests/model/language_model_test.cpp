@@ -119,7 +119,7 @@ TEST_P(EveryGoldenModel, ReadsTokenByTokenWhatItReadsAtOnce) {
 
 INSTANTIATE_TEST_SUITE_P(LanguageModel, EveryGoldenModel,
                          ::testing::ValuesIn(testing::golden_model_names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& golden) { return golden.param; });
 
 TEST(LanguageModel, HasAGoldenModelOfEveryFamily) {
   std::set<std::string> families;

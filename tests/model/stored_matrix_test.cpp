@@ -34,7 +34,7 @@ class MatrixFile {
     if (dtype == Dtype::f32) {
       std::memcpy(bytes.data(), matrix.data(), bytes.size());
     } else {
-      narrow<float>(dtype, std::span(matrix.data(), n), bytes);
+      narrow(dtype, std::span(matrix.data(), n), bytes);
     }
     save_safetensors(folder_ / "model.safetensors",
                      {{{"w", dtype, matrix.shape().without_names()}, bytes}});

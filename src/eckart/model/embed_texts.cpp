@@ -15,39 +15,50 @@ namespace {
 // Tokens that run together: enough for products to be efficient, few enough for the caches.
 constexpr Index batch_tokens = 1024;
 
-std::vector<float> pooled_one(TensorView<const float> states, Pooling pooling) {
+// Sums over the tokens, in double.
+std::vector<float> mean_of(TensorView<const float> states, Pooling pooling) {
   const Index n = states.size(0), d = states.size(1);
-  std::vector<float> result(static_cast<std::size_t>(d));
-  for (Index j = 0; j < d; ++j) {
-    double sum = 0, weight = 0;
-    float most = n > 0 ? states(0, j) : 0;
-    for (Index t = 0; t < n; ++t) {
-      const double factor = pooling == Pooling::weighted_mean ? static_cast<double>(t + 1) : 1;
-      sum += factor * static_cast<double>(states(t, j));
-      weight += factor;
-      most = std::max(most, states(t, j));
+  std::vector<double> sums(static_cast<std::size_t>(d), 0);
+  double weight = 0;
+  for (Index t = 0; t < n; ++t) {
+    const double factor = pooling == Pooling::weighted_mean ? static_cast<double>(t + 1) : 1;
+    const float* const row = &states(t, 0);
+    for (Index j = 0; j < d; ++j) {
+      sums[static_cast<std::size_t>(j)] += factor * static_cast<double>(row[j]);
     }
-    float& value = result[static_cast<std::size_t>(j)];
-    switch (pooling) {
-      case Pooling::cls:
-        value = states(0, j);
-        break;
-      case Pooling::last:
-        value = states(n - 1, j);
-        break;
-      case Pooling::max:
-        value = most;
-        break;
-      case Pooling::mean:
-      case Pooling::weighted_mean:
-        value = static_cast<float>(sum / weight);
-        break;
-      case Pooling::mean_sqrt:
-        value = static_cast<float>(sum / std::sqrt(weight));
-        break;
+    weight += factor;
+  }
+  const double divisor = pooling == Pooling::mean_sqrt ? std::sqrt(weight) : weight;
+  std::vector<float> result;
+  for (const double sum : sums) result.push_back(static_cast<float>(sum / divisor));
+  return result;
+}
+
+std::vector<float> row_of(TensorView<const float> states, Index token) {
+  return {&states(token, 0), &states(token, 0) + states.size(1)};
+}
+
+std::vector<float> pooled_one(TensorView<const float> states, Pooling pooling) {
+  const Index n = states.size(0);
+  switch (pooling) {
+    case Pooling::cls:
+      return row_of(states, 0);
+    case Pooling::last:
+      return row_of(states, n - 1);
+    case Pooling::mean:
+    case Pooling::weighted_mean:
+    case Pooling::mean_sqrt:
+      return mean_of(states, pooling);
+    case Pooling::max:
+      break;
+  }
+  std::vector<float> most = row_of(states, 0);
+  for (Index t = 1; t < n; ++t) {
+    for (std::size_t j = 0; j < most.size(); ++j) {
+      most[j] = std::max(most[j], states(t, static_cast<Index>(j)));
     }
   }
-  return result;
+  return most;
 }
 
 void normalize(Tensor<float>& vectors) {
@@ -152,6 +163,10 @@ Encoding truncated(const Tokenizer& tokenizer, std::string_view text, Index limi
 }
 
 std::vector<float> pooled(TensorView<const float> states, const std::vector<Pooling>& poolings) {
+  if (states.rank() != 2 || states.size(0) == 0 || !states.is_row_major()) {
+    throw_shape_error("pooled: the states are " + to_string(states.shape()) +
+                      ", but must be token x d_model, row-major, with at least one token");
+  }
   std::vector<float> all;
   for (const Pooling pooling : poolings) {
     const std::vector<float> one = pooled_one(states, pooling);

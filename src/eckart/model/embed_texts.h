@@ -36,7 +36,8 @@ Embeddings embed_texts(const LanguageModel& model, const Tokenizer& tokenizer,
                        const SentenceSettings& settings, const std::vector<std::string>& texts,
                        const EmbedOptions& options = {});
 
-/// The pooled vector of a text's states (token x d_model).
+/// The pooled vector of a text's states (token x d_model, row-major). Cost: one pass, sums in double.
+/// Throws ShapeError unless they are that, with at least one token.
 std::vector<float> pooled(TensorView<const float> states, const std::vector<Pooling>& poolings);
 
 }  // namespace eckart
