@@ -129,11 +129,11 @@ TEST(ForwardSettings, ReadTheFieldsOfEachScaling) {
 TEST(ForwardSettings, RefuseWhatTheyDoNotKnowAndNameWhatTheyDo) {
   EXPECT_EQ(refusal(with(tiny_llama, R"("hidden_act": "mish")")),
             "forward: the activation of config.json is \"mish\", but that one is not known\n"
-            "hint: known are relu, gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, quick_gelu, silu, "
+            "  hint: known are relu, gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, quick_gelu, silu, "
             "swish, relu2, tanh and sigmoid");
   EXPECT_EQ(refusal(with(tiny_llama, R"("rope_scaling": {"type": "mrope"})")),
             "rotary: config.json scales positions by \"mrope\", but that scaling is not known\n"
-            "hint: known are default, linear, dynamic, yarn, longrope and llama3");
+            "  hint: known are default, linear, dynamic, yarn, longrope and llama3");
   EXPECT_EQ(refusal(with(tiny_bert, R"("position_embedding_type": "relative_key")")),
             "forward: config.json has positions of the kind \"relative_key\", but of bert only "
             "absolute ones are supported");

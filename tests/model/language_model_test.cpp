@@ -82,10 +82,10 @@ TEST_P(EveryGoldenModel, GivesASequenceTheSameStatesInABatch) {
   const ForwardResult both = golden.model.forward({other, golden.sequence, other});
   ASSERT_EQ(both.begin, (std::vector<Index>{0, 5, 18, 23}));
   const TensorView<const float> rows = both.last_hidden.view().slice(0, {5, 18});
-  // Products of more rows may be summed in another order.
+  // BLAS sums the rows at the edge of its blocks in another order than those within.
   expect_rows_near(rows, alone.last_hidden, 0, golden.sequence.mask, "last hidden state");
   EXPECT_TRUE(is_near(both.last_hidden.view().slice(0, {0, 5}),
-                      both.last_hidden.view().slice(0, {18, 23})));
+                      both.last_hidden.view().slice(0, {18, 23}), float_bound(both.last_hidden)));
 }
 
 TEST_P(EveryGoldenModel, ReadsTokenByTokenWhatItReadsAtOnce) {
@@ -142,7 +142,7 @@ TEST(LanguageModel, GivesTheSameBitsForEveryNumberOfThreads) {
 }
 
 TEST(LanguageModel, GivesTheLogitsOfTheLastTokenThatIsNoPadding) {
-  const GoldenModel golden("llama");  // its last three tokens are padding
+  const GoldenModel golden("mistral");  // its last three tokens are padding
   const ForwardResult all = golden.model.forward({golden.sequence}, {.logits = Logits::all});
   const ForwardResult last = golden.model.forward({golden.sequence}, {.logits = Logits::last});
   ASSERT_EQ(last.logits.size(0), 1);
@@ -202,7 +202,7 @@ TEST(LanguageModel, RefusesWhatIsNoBatch) {
             "forward: the sequence has 2 tokens and a mask of 1, but each token takes one entry");
   EXPECT_EQ(run({{.ids = std::vector<Index>(33, 1)}}),
             "forward: the sequence has 33 tokens, but the model's context leaves room for 32\n"
-            "hint: give at most 32 tokens");
+            "  hint: give at most 32 tokens");
 }
 
 TEST(LanguageModel, RefusesLogitsWithoutAHead) {
@@ -271,7 +271,7 @@ TEST(LanguageModel, NamesATensorThatIsMissing) {
             "40x24 (d_ff, d_model)");
   EXPECT_EQ(ChangedModel("llama").without("lm_head.weight").refusal<FormatError>(),
             "FOLDER: lm_head.weight is not in the file, but config.json implies a head of its own, "
-            "48x24 (vocab, d_model)\nhint: with tie_word_embeddings true the head is the token "
+            "48x24 (vocab, d_model)\n  hint: with tie_word_embeddings true the head is the token "
             "embedding");
 }
 
@@ -291,7 +291,7 @@ TEST(LanguageModel, NamesWhereConfigAndTensorsContradict) {
   const std::string text =
       ChangedModel("llama").replace("\"intermediate_size\": 40", "\"intermediate_size\": 44")
           .refusal<FormatError>();
-  EXPECT_NE(text.find("model.layers.{0..1}.mlp.down_proj.weight"), std::string::npos) << text;
+  EXPECT_NE(text.find("model.layers.{0,1}.mlp.down_proj.weight"), std::string::npos) << text;
   EXPECT_NE(text.find("24x44"), std::string::npos) << text;
   EXPECT_NE(text.find("24x40"), std::string::npos) << text;
 }
@@ -299,7 +299,7 @@ TEST(LanguageModel, NamesWhereConfigAndTensorsContradict) {
 TEST(LanguageModel, NamesTheFamiliesThatItRuns) {
   EXPECT_EQ(ChangedModel("llama").replace("\"llama\"", "\"phi\"").refusal<ArgumentError>(),
             "forward: FOLDER/config.json is of the family phi, but it has no forward pass yet\n"
-            "hint: families with one: bert, gemma, gemma2, gpt2, gpt_neox, llama, mistral, phi3, "
+            "  hint: families with one: bert, gemma, gemma2, gpt2, gpt_neox, llama, mistral, phi3, "
             "qwen2, qwen3, roberta");
 }
 

@@ -110,7 +110,7 @@ TEST(Sampling, RefusesOptionsOutOfRange) {
   };
   EXPECT_EQ(refusal({.temperature = -0.5}),
             "sample: the temperature is -0.5, but must be at least 0\n"
-            "hint: 0 takes the likeliest token, 1 samples as the model says");
+            "  hint: 0 takes the likeliest token, 1 samples as the model says");
   EXPECT_EQ(refusal({.top_k = -1}), "sample: top_k is -1, but must be at least 1, or 0 for all tokens");
   EXPECT_EQ(refusal({.top_p = 0}), "sample: top_p is 0, but must be above 0 and at most 1");
   EXPECT_EQ(refusal({.top_p = 1.5}), "sample: top_p is 1.5, but must be above 0 and at most 1");

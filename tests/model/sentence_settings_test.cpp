@@ -77,7 +77,7 @@ TEST(SentenceSettings, RefuseModulesThatTheyDoNotKnow) {
   const std::string text = thrown_by<ArgumentError>([&] { folder.read(); });
   EXPECT_NE(text.find("has a module of the type \"sentence_transformers.models.WeightedLayerPooling\", "
                       "but that one is not known\n"
-                      "hint: known are Transformer, Pooling, Dense and Normalize"),
+                      "  hint: known are Transformer, Pooling, Dense and Normalize"),
             std::string::npos)
       << text;
 }
@@ -173,7 +173,7 @@ TEST(EmbedTexts, CutsLongTextsOnlyWhereThatIsAsked) {
   encoder.folder().put("sentence_bert_config.json", R"({"max_seq_length": 5})");
   EXPECT_EQ(encoder.refusal({"a", "a b c d"}),
             "embed: text 2 has 6 tokens, but the model takes at most 5\n"
-            "hint: set truncate to embed its beginning");
+            "  hint: set truncate to embed its beginning");
   const Embeddings cut = encoder.embed({"a b c d"}, {.truncate = true});
   EXPECT_EQ(cut.truncated, std::vector<Index>{0});
   EXPECT_EQ(cut.n_tokens, std::vector<Index>{5});

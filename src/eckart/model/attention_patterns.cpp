@@ -63,17 +63,17 @@ class HeadReader {
     const bool has_choice = n_seen(row) > 1;
     if (has_choice) entropy_.add(entropy_of(row));
     note_strongest(query, row, has_choice);
-    if (query >= 1) previous_.add(row(query - 1));
+    if (query >= 1) previous_.add(static_cast<double>(row(query - 1)));
     // The second token's first is its previous one.
-    if (query >= 2) first_.add(row(0));
+    if (query >= 2) first_.add(static_cast<double>(row(0)));
     double same = 0, after = 0;
     bool has_copy = false, has_after = false;
     for (Index key = 0; key < query; ++key) {
       if (id(key) != id(query)) continue;
-      same += row(key);
+      same += static_cast<double>(row(key));
       has_copy = true;
       if (key + 1 >= query) continue;
-      after += row(key + 1);
+      after += static_cast<double>(row(key + 1));
       has_after = true;
     }
     if (has_copy) same_.add(same);
@@ -84,8 +84,8 @@ class HeadReader {
     if (has_strongest_ && !has_choice) return;
     for (Index key = 0; key < row.count(); ++key) {
       const bool is_first_choice = has_choice && !has_strongest_;
-      if (!is_first_choice && row(key) <= pattern_.strongest) continue;
-      pattern_.strongest = row(key);
+      if (!is_first_choice && static_cast<double>(row(key)) <= pattern_.strongest) continue;
+      pattern_.strongest = static_cast<double>(row(key));
       pattern_.query = query;
       pattern_.key = key;
       has_strongest_ = has_strongest_ || has_choice;

@@ -91,8 +91,9 @@ MODELS = {
     "roberta": ("RobertaForMaskedLM", "bfloat16", dict(ENCODER, type_vocab_size=1, layer_norm_eps=1e-5)),
     "roberta_base": ("RobertaModel", "float32", dict(ENCODER, pad_token_id=3, hidden_act="silu")),
 }
-# Which tokens are padding: `left` or `right`.
-PADDED = {"llama": "right", "mistral": "left", "gpt2": "left", "bert": "right", "bert_base": "left",
+# Which tokens are padding: `left` or `right`. Causal rows that see nothing are NaN where transformers takes the
+# softmax of float64 scores in float32, and every later state with them: the left is for models without that.
+PADDED = {"llama": "right", "mistral": "right", "gpt2": "left", "bert": "right", "bert_base": "left",
           "roberta": "right", "roberta_base": "right"}
 
 
