@@ -37,9 +37,8 @@ double product_rate(Index d) {
   Tensor<float> y({1024, 4 * d});
   double least = 1e30;
   for (int i = 0; i < 9; ++i) {
-    least = std::min(least, eckart::bench::seconds([&] {
-      eckart::blas::gemm<float>(1, x, w, 0, y);
-    }));
+    least =
+        std::min(least, eckart::bench::seconds([&] { eckart::blas::gemm<float>(1, x, w, 0, y); }));
   }
   return 2.0 * 1024 * static_cast<double>(d) * 4 * static_cast<double>(d) / least;
 }
@@ -62,7 +61,8 @@ int main(int argc, char** argv) {
   if (argc > 3) {
     eckart::bench::serve(work, [&] {
       const Index shown = std::min<Index>(20, found.vectors.size(0)) * found.vectors.size(1);
-      return fmt::format("[{}]", fmt::join(found.vectors.data(), found.vectors.data() + shown, ", "));
+      return fmt::format("[{}]",
+                         fmt::join(found.vectors.data(), found.vectors.data() + shown, ", "));
     });
     return 0;
   }

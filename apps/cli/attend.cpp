@@ -97,9 +97,10 @@ void add_attend(CommandLine& line) {
   add_number(*command,
              {.name = "--layer", .effect = "Only this layer, from 0", .value = "L", .least = 0},
              options->layer);
-  add_number(*command,
-             {.name = "--head", .effect = "Only this head of a layer, from 0", .value = "H", .least = 0},
-             options->head);
+  add_number(
+      *command,
+      {.name = "--head", .effect = "Only this head of a layer, from 0", .value = "H", .least = 0},
+      options->head);
   command->add_option("--html", options->html, "Write a page to look around in to this file")
       ->type_name("FILE");
 }

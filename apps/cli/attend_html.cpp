@@ -88,8 +88,7 @@ std::string attend_html(const Attended& found) {
     throw_argument_error(
         fmt::format("attend: {} of {} have {} weights, but a page holds at most {}",
                     counted(found.heads.size(), "head"), counted(found.ids.size(), "token"),
-                    grouped(n * n * static_cast<Index>(found.heads.size())),
-                    grouped(most_weights)),
+                    grouped(n * n * static_cast<Index>(found.heads.size())), grouped(most_weights)),
         "choose a layer with --layer, or a shorter text");
   }
   return fmt::format(

@@ -78,8 +78,8 @@ std::string weights_table(const Attended& found, const AttendedHead& head) {
   }
   std::string text = table.text();
   if (columns < n) {
-    text += fmt::format("  the first {} of {} tokens as keys; --json and --html have all\n", columns,
-                        n);
+    text += fmt::format("  the first {} of {} tokens as keys; --json and --html have all\n",
+                        columns, n);
   }
   return text;
 }

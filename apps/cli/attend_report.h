@@ -18,8 +18,8 @@ struct AttendedHead {
 };
 
 struct Attended {
-  std::string name;                 // of the model
-  std::string head;                 // the line that says what it is
+  std::string name;  // of the model
+  std::string head;  // the line that says what it is
   std::vector<Index> ids;
   std::vector<std::string> labels;  // of the tokens, printable
   bool is_causal = true;

@@ -83,7 +83,8 @@ Embeddings embeddings_of(const LanguageModel& model, const EmbedCommand& command
   std::vector<std::string> texts = command.texts;
   if (!command.file.empty()) texts = lines_of(command.file);
   if (texts.empty()) {
-    throw_argument_error("embed: " + printable_path(command.file) + " has no lines, but each is a "
+    throw_argument_error("embed: " + printable_path(command.file) +
+                         " has no lines, but each is a "
                          "text to embed");
   }
   Progress progress("embed", texts.size(), common.quiet || common.json);
@@ -96,8 +97,9 @@ Embeddings embeddings_of(const LanguageModel& model, const EmbedCommand& command
 
 int run_embed(const EmbedCommand& command, const CommonOptions& common) {
   if (command.texts.empty() && command.file.empty()) {
-    throw_usage_error("embed: there is no text", "give --text \"…\", or --file FILE with a text a "
-                                                 "line");
+    throw_usage_error("embed: there is no text",
+                      "give --text \"…\", or --file FILE with a text a "
+                      "line");
   }
   ArrayFile output(command.output, "embed");
   const LanguageModel model = open_model_to_run(command.path, common);
@@ -117,9 +119,8 @@ int run_embed(const EmbedCommand& command, const CommonOptions& common) {
     print_json(json);
     return 0;
   }
-  const std::string head = command.output.empty()
-                               ? std::string()
-                               : printable_path(command.output) + ": ";
+  const std::string head =
+      command.output.empty() ? std::string() : printable_path(command.output) + ": ";
   if (command.output.empty()) print(array_text("embeddings", found.vectors.view()));
   print(fmt::format("{}{} {}, {}{}\n", head, shape_text(found.vectors.shape()), "embeddings",
                     method_of(settings),

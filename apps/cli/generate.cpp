@@ -65,17 +65,17 @@ Generated generate(const TextInput& input, const GenerateCommand& command, const
   generated.prompt_seconds = seconds_since(start);
   start = std::chrono::steady_clock::now();
   for (Index i = 0;; ++i) {
-    const SampledToken token =
-        sample_token(out.logits.view().select(0, 0), command.sampling, static_cast<std::uint64_t>(i));
+    const SampledToken token = sample_token(out.logits.view().select(0, 0), command.sampling,
+                                            static_cast<std::uint64_t>(i));
     if (std::find(ends.begin(), ends.end(), token.id) != ends.end()) {
       generated.stopped = "end";
       break;
     }
     generated.tokens.push_back(token);
     each(token);
-    generated.stopped = i + 1 == command.max_tokens                  ? "max_tokens"
+    generated.stopped = i + 1 == command.max_tokens               ? "max_tokens"
                         : state.length() == input.model.context() ? "context"
-                                                                     : "";
+                                                                  : "";
     if (!generated.stopped.empty()) break;
     out = input.model.extend(state, {token.id}, {.logits = Logits::last});
   }
@@ -101,9 +101,8 @@ std::string text_of(const TextInput& input, const std::vector<SampledToken>& tok
 Json generated_json(const TextInput& input, const Generated& generated) {
   Json tokens = Json::array();
   for (const SampledToken& token : generated.tokens) {
-    tokens.push_back({{"id", token.id},
-                      {"token", input.label(token.id)},
-                      {"probability", token.probability}});
+    tokens.push_back(
+        {{"id", token.id}, {"token", input.label(token.id)}, {"probability", token.probability}});
   }
   Json json = {{"model", input.name}, {"prompt_ids", input.ids}};
   if (input.tokenizer) json["text"] = text_of(input, generated.tokens);

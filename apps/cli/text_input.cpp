@@ -129,8 +129,8 @@ TextInput open_text(const TextOptions& options, std::string_view operation, Keep
     input.ids = parse_ids(options.ids);
   }
   if (input.ids.empty()) {
-    throw_argument_error(fmt::format("{}: the text has no tokens, but must have at least one",
-                                     operation));
+    throw_argument_error(
+        fmt::format("{}: the text has no tokens, but must have at least one", operation));
   }
   fit_context(options, operation, keep, common, input);
   return input;

@@ -67,8 +67,7 @@ std::vector<LensRow> logit_lens(const TextInput& input, const ForwardResult& res
   for (std::size_t layer = 0; layer < result.hidden_states.size(); ++layer) {
     const Tensor<float>& states = result.hidden_states[layer];
     const Index last = states.size(0) - 1;
-    const Tensor<float> logits =
-        input.model.unembed(states.view().slice(0, {last, last + 1}));
+    const Tensor<float> logits = input.model.unembed(states.view().slice(0, {last, last + 1}));
     rows.push_back(lens_row(input, static_cast<Index>(layer), logits.view().select(0, 0)));
   }
   return rows;
@@ -125,8 +124,7 @@ void add_trace(CommandLine& line) {
                     "eckart trace MODEL --text \"The cat\" -o intermediates.npz"}},
       [options, &line] { return run_trace(*options, line.common); });
   add_text_options(*command, "--text", options->text);
-  command
-      ->add_option("-o,--output", options->output, "Write every intermediate to this .npz file")
+  command->add_option("-o,--output", options->output, "Write every intermediate to this .npz file")
       ->type_name("PATH");
 }
 

@@ -27,7 +27,8 @@ std::string bad_text(const TraceRow& row) {
   if (row.n_nan + row.n_infinite == 0) return "";
   std::string text;
   if (row.n_nan > 0) text += fmt::format("{} NaN", row.n_nan);
-  if (row.n_infinite > 0) text += fmt::format("{}{} infinite", text.empty() ? "" : ", ", row.n_infinite);
+  if (row.n_infinite > 0)
+    text += fmt::format("{}{} infinite", text.empty() ? "" : ", ", row.n_infinite);
   return text + fmt::format(", the first at [{}]", fmt::join(row.first_bad, ", "));
 }
 
@@ -42,8 +43,8 @@ std::string rows_text(const Traced& found) {
   if (has_bad) columns.push_back({"no number", Align::left});
   Table table(std::move(columns));
   for (const TraceRow& row : found.rows) {
-    std::vector<std::string> cells = {row.name,          to_string(row.shape), figure(row.mean),
-                                      figure(row.norm),  figure(row.least),    figure(row.largest)};
+    std::vector<std::string> cells = {row.name,         to_string(row.shape), figure(row.mean),
+                                      figure(row.norm), figure(row.least),    figure(row.largest)};
     if (has_bad) cells.push_back(bad_text(row));
     table.add(std::move(cells));
   }
@@ -51,12 +52,13 @@ std::string rows_text(const Traced& found) {
 }
 
 std::string lens_text(const Traced& found) {
-  Table table({{"layers", Table::Align::right}, {"next token, by probability", Table::Align::left}});
+  Table table(
+      {{"layers", Table::Align::right}, {"next token, by probability", Table::Align::left}});
   for (const LensRow& row : found.lens) {
     std::string tokens;
     for (const LensToken& token : row.likeliest) {
-      tokens += fmt::format("{}{} {:.3f}", tokens.empty() ? "" : "   ", token.label,
-                            token.probability);
+      tokens +=
+          fmt::format("{}{} {:.3f}", tokens.empty() ? "" : "   ", token.label, token.probability);
     }
     table.add({std::to_string(row.layer), tokens.empty() ? "no number" : tokens});
   }
@@ -112,16 +114,16 @@ std::string trace_text(const Traced& found) {
   }
   text += found.labels.size() > 24 ? " …\n\n" : "\n\n";
   text += rows_text(found);
-  const auto bad = std::find_if(found.rows.begin(), found.rows.end(), [](const TraceRow& row) {
-    return row.n_nan + row.n_infinite > 0;
-  });
+  const auto bad = std::find_if(found.rows.begin(), found.rows.end(),
+                                [](const TraceRow& row) { return row.n_nan + row.n_infinite > 0; });
   if (bad != found.rows.end()) {
     text += fmt::format("\n{}\n", red(bad->name + " is the first with " + bad_text(*bad)));
   }
   if (!found.lens.empty()) {
-    text += "\nwhat the last token's state stands for behind so many layers, through the "
-            "unembedding\n" +
-            lens_text(found);
+    text +=
+        "\nwhat the last token's state stands for behind so many layers, through the "
+        "unembedding\n" +
+        lens_text(found);
   }
   return text;
 }

@@ -79,7 +79,9 @@ TEST(AttentionPatterns, OfOneTokenThereIsOneLink) {
 }
 
 TEST(AttentionPatterns, RefusesAnotherTable) {
-  EXPECT_EQ(thrown_by<ShapeError>([] { attention_patterns(Tensor<float>({1, 2, 2}), {1, 2, 3}); }),
+  EXPECT_EQ(thrown_by<ShapeError>([] {
+              attention_patterns(Tensor<float>({1, 2, 2}), {1, 2, 3});
+            }),
             "attention_patterns: the weights are 1x2x2, but must be head x 3 x 3, a row and a "
             "column for each token");
 }

@@ -44,8 +44,8 @@ TEST(ForwardSettings, OfALlamaAreItsFamilys) {
 }
 
 TEST(ForwardSettings, ReadsWhatTheConfigSays) {
-  const ForwardSettings settings = settings_of(with(
-      tiny_llama, R"("rms_norm_eps": 0.5, "hidden_act": "gelu_new", "eos_token_id": [2, 5])"));
+  const ForwardSettings settings = settings_of(
+      with(tiny_llama, R"("rms_norm_eps": 0.5, "hidden_act": "gelu_new", "eos_token_id": [2, 5])"));
   EXPECT_EQ(settings.norm_eps, 0.5);
   EXPECT_EQ(settings.activation, Activation::gelu_tanh);
   EXPECT_EQ(settings.end_ids, (std::vector<Index>{2, 5}));
@@ -77,7 +77,8 @@ TEST(ForwardSettings, TakeGemmasGeluForItsApproximation) {
   const std::string gemma = R"({"model_type": "gemma", "vocab_size": 9, "hidden_size": 16,
       "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4,
       "intermediate_size": 6)";
-  for (const char* act : {"", R"(, "hidden_act": "gelu")", R"(, "hidden_activation": "gelu_pytorch_tanh")"}) {
+  for (const char* act :
+       {"", R"(, "hidden_act": "gelu")", R"(, "hidden_activation": "gelu_pytorch_tanh")"}) {
     EXPECT_EQ(settings_of(gemma + act + "}").activation, Activation::gelu_tanh) << act;
   }
   EXPECT_EQ(settings_of(gemma + "}").embedding_scale, 4);
@@ -127,10 +128,11 @@ TEST(ForwardSettings, ReadTheFieldsOfEachScaling) {
 }
 
 TEST(ForwardSettings, RefuseWhatTheyDoNotKnowAndNameWhatTheyDo) {
-  EXPECT_EQ(refusal(with(tiny_llama, R"("hidden_act": "mish")")),
-            "forward: the activation of config.json is \"mish\", but that one is not known\n"
-            "  hint: known are relu, gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, quick_gelu, silu, "
-            "swish, relu2, tanh and sigmoid");
+  EXPECT_EQ(
+      refusal(with(tiny_llama, R"("hidden_act": "mish")")),
+      "forward: the activation of config.json is \"mish\", but that one is not known\n"
+      "  hint: known are relu, gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, quick_gelu, silu, "
+      "swish, relu2, tanh and sigmoid");
   EXPECT_EQ(refusal(with(tiny_llama, R"("rope_scaling": {"type": "mrope"})")),
             "rotary: config.json scales positions by \"mrope\", but that scaling is not known\n"
             "  hint: known are default, linear, dynamic, yarn, longrope and llama3");
@@ -149,9 +151,10 @@ TEST(ForwardSettings, RefuseAScalingThatLacksAField) {
   EXPECT_EQ(broken(R"("rope_scaling": {"type": "linear"})"),
             "config.json (rope_scaling): factor is missing, but the scaling linear has no meaning "
             "without it");
-  EXPECT_EQ(broken(R"("rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [1]})"),
-            "config.json (rope_scaling): short_factor has 2 entries, but the 1 pairs that are turned "
-            "take one each");
+  EXPECT_EQ(
+      broken(R"("rope_scaling": {"type": "longrope", "short_factor": [1, 2], "long_factor": [1]})"),
+      "config.json (rope_scaling): short_factor has 2 entries, but the 1 pairs that are turned "
+      "take one each");
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ void expect_rows_near(TensorView<const float> actual, TensorView<const float> ex
   for (std::size_t t = 0; t < mask.size(); ++t) {
     if (!mask[t]) continue;
     const auto row = static_cast<Index>(t);
-    EXPECT_TRUE(is_near(actual.select(axis, row), expected.select(axis, row), float_bound(expected)))
+    EXPECT_TRUE(
+        is_near(actual.select(axis, row), expected.select(axis, row), float_bound(expected)))
         << what << ", token " << t;
   }
 }
@@ -60,9 +61,8 @@ TEST_P(EveryGoldenModel, ComputesWhatTransformersDoes) {
   const Index n_layers = golden.model.architecture().n_layers;
   for (Index layer = 0; layer <= n_layers; ++layer) {
     const auto expected = golden.expected.tensor<float>("hidden." + std::to_string(layer));
-    const Tensor<float>& actual = layer == n_layers
-                                      ? out.last_hidden
-                                      : out.hidden_states[static_cast<std::size_t>(layer)];
+    const Tensor<float>& actual =
+        layer == n_layers ? out.last_hidden : out.hidden_states[static_cast<std::size_t>(layer)];
     expect_rows_near(actual, expected, 0, mask, "hidden state " + std::to_string(layer));
   }
   for (Index layer = 0; layer < n_layers; ++layer) {
@@ -91,8 +91,9 @@ TEST_P(EveryGoldenModel, GivesASequenceTheSameStatesInABatch) {
 TEST_P(EveryGoldenModel, ReadsTokenByTokenWhatItReadsAtOnce) {
   const GoldenModel golden(GetParam());
   if (!golden.model.architecture().is_decoder) {
-    EXPECT_NE(thrown_by<ArgumentError>([&] { golden.model.start(); })
-                  .find("but only a causal model reads token by token"),
+    EXPECT_NE(thrown_by<ArgumentError>([&] {
+                golden.model.start();
+              }).find("but only a causal model reads token by token"),
               std::string::npos);
     return;
   }
@@ -104,9 +105,9 @@ TEST_P(EveryGoldenModel, ReadsTokenByTokenWhatItReadsAtOnce) {
   for (std::size_t begin = 0; begin < ids.size();) {
     // Four tokens first, then one at a time, then the rest at once.
     const std::size_t n = begin == 0 ? 4 : begin < 9 ? 1 : ids.size() - begin;
-    const ForwardResult part =
-        golden.model.extend(state, {ids.begin() + static_cast<Index>(begin),
-                                    ids.begin() + static_cast<Index>(begin + n)});
+    const ForwardResult part = golden.model.extend(
+        state,
+        {ids.begin() + static_cast<Index>(begin), ids.begin() + static_cast<Index>(begin + n)});
     const auto at = static_cast<Index>(begin);
     EXPECT_TRUE(is_near(part.last_hidden.view(),
                         whole.last_hidden.view().slice(0, {at, at + static_cast<Index>(n)}),
@@ -126,9 +127,8 @@ TEST(LanguageModel, HasAGoldenModelOfEveryFamily) {
   for (const std::string& name : testing::golden_model_names()) {
     families.insert(GoldenModel(name).model.architecture().family);
   }
-  EXPECT_EQ(families,
-            (std::set<std::string>{"bert", "gemma", "gemma2", "gpt2", "gpt_neox", "llama", "mistral",
-                                   "phi3", "qwen2", "qwen3", "roberta"}));
+  EXPECT_EQ(families, (std::set<std::string>{"bert", "gemma", "gemma2", "gpt2", "gpt_neox", "llama",
+                                             "mistral", "phi3", "qwen2", "qwen3", "roberta"}));
 }
 
 TEST(LanguageModel, GivesTheSameBitsForEveryNumberOfThreads) {
@@ -153,8 +153,8 @@ TEST(LanguageModel, GivesTheLogitsOfTheLastTokenThatIsNoPadding) {
 TEST(LanguageModel, UnembedsItsLastResidualToItsLogits) {
   for (const char* name : {"llama", "gemma2", "gpt2", "roberta"}) {
     const GoldenModel golden(name);
-    const ForwardResult out = golden.model.forward(
-        {golden.sequence}, {.logits = Logits::all, .hidden_states = true});
+    const ForwardResult out =
+        golden.model.forward({golden.sequence}, {.logits = Logits::all, .hidden_states = true});
     EXPECT_TRUE(is_near(golden.model.unembed(out.hidden_states.back()), out.logits,
                         float_bound(out.logits)))
         << name;
@@ -187,8 +187,7 @@ TEST(LanguageModel, RefusesWhatIsNoBatch) {
     return thrown_by<ArgumentError>([&] { golden.model.forward(batch); });
   };
   EXPECT_EQ(run({}), "forward: the batch is empty");
-  EXPECT_EQ(run({{.ids = {}}}),
-            "forward: the sequence has no tokens, but must have at least one");
+  EXPECT_EQ(run({{.ids = {}}}), "forward: the sequence has no tokens, but must have at least one");
   EXPECT_EQ(run({{.ids = {1}}, {.ids = {3, 48}}}),
             "forward: token 1 of sequence 1 of the batch has the id 48, but the model has those "
             "from 0 to 47");
@@ -207,9 +206,8 @@ TEST(LanguageModel, RefusesWhatIsNoBatch) {
 
 TEST(LanguageModel, RefusesLogitsWithoutAHead) {
   const GoldenModel golden("bert_base");
-  EXPECT_EQ(thrown_by<ArgumentError>([&] {
-              golden.model.forward({{.ids = {1}}}, {.logits = Logits::last});
-            }),
+  EXPECT_EQ(thrown_by<ArgumentError>(
+                [&] { golden.model.forward({{.ids = {1}}}, {.logits = Logits::last}); }),
             "forward: BertModel has no unembedding, so that there are no logits");
 }
 
@@ -239,8 +237,8 @@ class ChangedModel {
     std::vector<TensorBytes> tensors;
     for (const CheckpointTensor& one : file.tensors()) {
       if (one.stored->name == name) continue;
-      tensors.push_back({{one.stored->name, one.stored->dtype, one.stored->shape},
-                         file.bytes(one.stored->name)});
+      tensors.push_back(
+          {{one.stored->name, one.stored->dtype, one.stored->shape}, file.bytes(one.stored->name)});
     }
     EXPECT_EQ(tensors.size() + 1, file.tensors().size()) << name;
     save_safetensors(folder_ / "model.safetensors", tensors);
@@ -266,9 +264,10 @@ class ChangedModel {
 };
 
 TEST(LanguageModel, NamesATensorThatIsMissing) {
-  EXPECT_EQ(ChangedModel("llama").without("model.layers.1.mlp.up_proj.weight").refusal<FormatError>(),
-            "FOLDER: model.layers.1.mlp.up_proj.weight is not in the file, but config.json implies "
-            "40x24 (d_ff, d_model)");
+  EXPECT_EQ(
+      ChangedModel("llama").without("model.layers.1.mlp.up_proj.weight").refusal<FormatError>(),
+      "FOLDER: model.layers.1.mlp.up_proj.weight is not in the file, but config.json implies "
+      "40x24 (d_ff, d_model)");
   EXPECT_EQ(ChangedModel("llama").without("lm_head.weight").refusal<FormatError>(),
             "FOLDER: lm_head.weight is not in the file, but config.json implies a head of its own, "
             "48x24 (vocab, d_model)\n  hint: with tie_word_embeddings true the head is the token "
@@ -280,17 +279,16 @@ TEST(LanguageModel, RunsAnEncoderWhoseHeadIsMissing) {
   const LanguageModel model = changed.without("cls.predictions.transform.dense.weight").open();
   EXPECT_FALSE(model.has_logits());
   EXPECT_EQ(model.forward({{.ids = {1, 2}}}).last_hidden.size(0), 2);
-  EXPECT_EQ(thrown_by<ArgumentError>([&] {
-              model.forward({{.ids = {1}}}, {.logits = Logits::last});
-            }),
-            "forward: cls.predictions.transform.dense.weight is not in the file, so that there are "
-            "no logits");
+  EXPECT_EQ(
+      thrown_by<ArgumentError>([&] { model.forward({{.ids = {1}}}, {.logits = Logits::last}); }),
+      "forward: cls.predictions.transform.dense.weight is not in the file, so that there are "
+      "no logits");
 }
 
 TEST(LanguageModel, NamesWhereConfigAndTensorsContradict) {
-  const std::string text =
-      ChangedModel("llama").replace("\"intermediate_size\": 40", "\"intermediate_size\": 44")
-          .refusal<FormatError>();
+  const std::string text = ChangedModel("llama")
+                               .replace("\"intermediate_size\": 40", "\"intermediate_size\": 44")
+                               .refusal<FormatError>();
   EXPECT_NE(text.find("model.layers.{0,1}.mlp.down_proj.weight"), std::string::npos) << text;
   EXPECT_NE(text.find("24x44"), std::string::npos) << text;
   EXPECT_NE(text.find("24x40"), std::string::npos) << text;

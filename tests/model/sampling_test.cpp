@@ -55,8 +55,8 @@ TEST(Sampling, TopPKeepsTheFewestThatReachIt) {
   const Tensor<float> logits = logs({0.5, 0.3, 0.15, 0.05});
   EXPECT_TRUE(is_near(token_probabilities(logits, {.top_p = 0.6}),
                       Tensor<double>::vector({0.625, 0.375, 0, 0}), rounding));
-  EXPECT_TRUE(is_near(token_probabilities(logits, {.top_p = 1e-9}),
-                      Tensor<double>::vector({1, 0, 0, 0})));
+  EXPECT_TRUE(
+      is_near(token_probabilities(logits, {.top_p = 1e-9}), Tensor<double>::vector({1, 0, 0, 0})));
 }
 
 TEST(Sampling, TopPIsAShareOfWhatTopKLeft) {
@@ -111,7 +111,8 @@ TEST(Sampling, RefusesOptionsOutOfRange) {
   EXPECT_EQ(refusal({.temperature = -0.5}),
             "sample: the temperature is -0.5, but must be at least 0\n"
             "  hint: 0 takes the likeliest token, 1 samples as the model says");
-  EXPECT_EQ(refusal({.top_k = -1}), "sample: top_k is -1, but must be at least 1, or 0 for all tokens");
+  EXPECT_EQ(refusal({.top_k = -1}),
+            "sample: top_k is -1, but must be at least 1, or 0 for all tokens");
   EXPECT_EQ(refusal({.top_p = 0}), "sample: top_p is 0, but must be above 0 and at most 1");
   EXPECT_EQ(refusal({.top_p = 1.5}), "sample: top_p is 1.5, but must be above 0 and at most 1");
 }
@@ -123,7 +124,9 @@ TEST(Sampling, RefusesWhatAreNoLogits) {
               token_probabilities(Tensor<float>::vector({1, std::nanf(""), 2}));
             }),
             "sample: the logit of token 1 is NaN, but a probability needs a number");
-  EXPECT_EQ(thrown_by<ShapeError>([] { token_probabilities(Tensor<float>(Shape{2, 3})); }),
+  EXPECT_EQ(thrown_by<ShapeError>([] {
+              token_probabilities(Tensor<float>(Shape{2, 3}));
+            }),
             "sample: the logits are 2x3, but must be a vector, one for each token of the "
             "vocabulary");
 }

@@ -75,10 +75,11 @@ TEST(SentenceSettings, RefuseModulesThatTheyDoNotKnow) {
   SentenceFolder folder;
   folder.put("modules.json", R"([{"type": "sentence_transformers.models.WeightedLayerPooling"}])");
   const std::string text = thrown_by<ArgumentError>([&] { folder.read(); });
-  EXPECT_NE(text.find("has a module of the type \"sentence_transformers.models.WeightedLayerPooling\", "
-                      "but that one is not known\n"
-                      "  hint: known are Transformer, Pooling, Dense and Normalize"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("has a module of the type \"sentence_transformers.models.WeightedLayerPooling\", "
+                "but that one is not known\n"
+                "  hint: known are Transformer, Pooling, Dense and Normalize"),
+      std::string::npos)
       << text;
 }
 
@@ -138,8 +139,8 @@ TEST(EmbedTexts, GivesTheMeanOfTheLastStates) {
   const ForwardResult out = model.forward({{.ids = {2, 6, 5, 3}}});
   const std::vector<float> mean = pooled(out.last_hidden.view(), {Pooling::mean});
   // States of a batch of two may be summed in another order: 1e-5 of their size, which is 1.
-  EXPECT_TRUE(is_near(found.vectors.view().select(0, 0),
-                      Tensor<float>(Shape{24}, mean).view(), {.absolute = 1e-5}));
+  EXPECT_TRUE(is_near(found.vectors.view().select(0, 0), Tensor<float>(Shape{24}, mean).view(),
+                      {.absolute = 1e-5}));
 }
 
 TEST(EmbedTexts, BringsVectorsToLength1WhereTheFolderSaysSo) {
@@ -150,7 +151,8 @@ TEST(EmbedTexts, BringsVectorsToLength1WhereTheFolderSaysSo) {
   for (Index row = 0; row < 2; ++row) {
     double sum = 0;
     for (Index j = 0; j < 24; ++j) {
-      sum += static_cast<double>(found.vectors(row, j)) * static_cast<double>(found.vectors(row, j));
+      sum +=
+          static_cast<double>(found.vectors(row, j)) * static_cast<double>(found.vectors(row, j));
     }
     EXPECT_NEAR(sum, 1, 1e-6);  // 24 squares, each rounded to float
   }

@@ -71,8 +71,8 @@ struct Sizes {
 
 TEST(StoredMatrix, MultipliesAsTheWidenedMatrixInEveryDtypeAndOrientation) {
   // One token, a few, and many; sizes around the pieces of 256 tokens and 1024 columns.
-  const std::vector<Sizes> all = {{1, 1, 1},   {1, 7, 5},    {1, 300, 1100}, {4, 33, 17},
-                                  {5, 1, 1},   {5, 33, 17},  {9, 130, 70},   {300, 40, 30},
+  const std::vector<Sizes> all = {{1, 1, 1},    {1, 7, 5},   {1, 300, 1100}, {4, 33, 17},
+                                  {5, 1, 1},    {5, 33, 17}, {9, 130, 70},   {300, 40, 30},
                                   {6, 20, 530}, {2, 64, 1}};
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16, Dtype::f8_e4m3}) {
     for (const Sizes& s : all) {
@@ -131,7 +131,9 @@ TEST(StoredMatrix, GathersRows) {
   const MatrixFile file(Tensor<float>::matrix({{1, 2}, {3, 4}, {5, 6}}), Dtype::f16);
   EXPECT_TRUE(is_near(gather_rows(file.matrix(false), {2, 0, 2}),
                       Tensor<float>::matrix({{5, 6}, {1, 2}, {5, 6}})));
-  EXPECT_EQ(thrown_by<ArgumentError>([&] { gather_rows(file.matrix(false), {0, 3}); }),
+  EXPECT_EQ(thrown_by<ArgumentError>([&] {
+              gather_rows(file.matrix(false), {0, 3});
+            }),
             "gather_rows: row 3 of w, but it has 3 rows");
 }
 

@@ -123,9 +123,8 @@ std::string_view pattern_name(const HeadPattern& pattern) {
        {pattern.same, "same token"},
        {pattern.previous, "previous token"},
        {pattern.first, "first token"}}};
-  const auto most = std::max_element(shares.begin(), shares.end(), [](const auto& a, const auto& b) {
-    return a.first < b.first;
-  });
+  const auto most = std::max_element(
+      shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   return most->first >= 0.5 ? most->second : std::string_view();
 }
 

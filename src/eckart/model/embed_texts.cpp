@@ -114,8 +114,8 @@ class Embedder {
     parallel_for(end - begin, 1, [&](Index first, Index last) {
       for (Index i = first; i < last; ++i) {
         const auto at = static_cast<std::size_t>(i);
-        vectors[at] = pooled(
-            out.last_hidden.view().slice(0, {out.begin[at], out.begin[at + 1]}), settings_.poolings);
+        vectors[at] = pooled(out.last_hidden.view().slice(0, {out.begin[at], out.begin[at + 1]}),
+                             settings_.poolings);
       }
     });
     const auto d = static_cast<Index>(vectors.front().size());
@@ -125,8 +125,7 @@ class Embedder {
     }
     rows = stepped(std::move(rows), settings_.steps);
     if (begin == 0) {
-      result_.vectors =
-          Tensor<float>(Shape({static_cast<Index>(sequences.size()), rows.size(1)}));
+      result_.vectors = Tensor<float>(Shape({static_cast<Index>(sequences.size()), rows.size(1)}));
     }
     std::copy_n(rows.data(), rows.count(), result_.vectors.data() + begin * rows.size(1));
   }
@@ -151,8 +150,8 @@ Encoding truncated(const Tokenizer& tokenizer, std::string_view text, Index limi
   }
   // What stands before the text's own tokens; what is cut stands before those behind them.
   Index before = 0;
-  while (before < added && !std::equal(plain.ids.begin(), plain.ids.end(),
-                                       whole.ids.begin() + before)) {
+  while (before < added &&
+         !std::equal(plain.ids.begin(), plain.ids.end(), whole.ids.begin() + before)) {
     ++before;
   }
   const Index kept = before + limit - added;
@@ -178,8 +177,8 @@ std::vector<float> pooled(TensorView<const float> states, const std::vector<Pool
 Embeddings embed_texts(const LanguageModel& model, const Tokenizer& tokenizer,
                        const SentenceSettings& settings, const std::vector<std::string>& texts,
                        const EmbedOptions& options) {
-  const Index limit = settings.max_tokens > 0 ? std::min(settings.max_tokens, model.context())
-                                              : model.context();
+  const Index limit =
+      settings.max_tokens > 0 ? std::min(settings.max_tokens, model.context()) : model.context();
   const auto n = static_cast<Index>(texts.size());
   std::vector<TokenSequence> sequences(texts.size());
   std::vector<char> was_cut(texts.size(), 0);

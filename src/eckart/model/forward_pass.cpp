@@ -45,11 +45,11 @@ Tensor<float> logits_of(const ForwardModel& model, TensorView<const float> hidde
   const ModelWeights& weights = model.weights;
   if (!weights.unembedding) {
     const std::string& name = model.architecture.model_class;
-    throw_argument_error(
-        weights.missing_head.empty()
-            ? "forward: " + name + " has no unembedding, so that there are no logits"
-            : "forward: " + weights.missing_head +
-                  " is not in the file, so that there are no logits");
+    throw_argument_error(weights.missing_head.empty()
+                             ? "forward: " + name +
+                                   " has no unembedding, so that there are no logits"
+                             : "forward: " + weights.missing_head +
+                                   " is not in the file, so that there are no logits");
   }
   Tensor<float> logits;
   if (weights.head_dense) {

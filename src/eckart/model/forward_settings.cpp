@@ -63,8 +63,8 @@ void read_encoder(const Config& config, const Architecture& architecture,
       config.text({"position_embedding_type"}).value_or(std::string("absolute"));
   if (positions != "absolute") {
     throw_argument_error("forward: " + config.source() + " has positions of the kind \"" +
-                             printable(positions, 60) + "\", but of " + architecture.family +
-                             " only absolute ones are supported");
+                         printable(positions, 60) + "\", but of " + architecture.family +
+                         " only absolute ones are supported");
   }
   if (config.boolean({"add_cross_attention"}).value_or(false)) {
     throw_argument_error("forward: " + config.source() +
@@ -123,9 +123,9 @@ Index longest(const Architecture& architecture, const std::optional<RotaryOption
 }  // namespace
 
 const std::vector<std::string_view>& forward_families() {
-  static const std::vector<std::string_view> names = {
-      "bert",  "gemma",   "gemma2", "gpt2",  "gpt_neox", "llama",
-      "mistral", "phi3", "qwen2",  "qwen3", "roberta"};
+  static const std::vector<std::string_view> names = {"bert",     "gemma", "gemma2",  "gpt2",
+                                                      "gpt_neox", "llama", "mistral", "phi3",
+                                                      "qwen2",    "qwen3", "roberta"};
   return names;
 }
 
@@ -137,8 +137,8 @@ ForwardSettings read_forward_settings(const Config& config, const Architecture& 
                          "families with one: " + listed(known));
   }
   ForwardSettings settings;
-  const double queries =
-      architecture.query_scale > 0 ? architecture.query_scale : static_cast<double>(architecture.d_head);
+  const double queries = architecture.query_scale > 0 ? architecture.query_scale
+                                                      : static_cast<double>(architecture.d_head);
   settings.scales.assign(static_cast<std::size_t>(architecture.n_layers), 1 / std::sqrt(queries));
   settings.is_causal = architecture.is_decoder;
   settings.is_parallel = architecture.is_parallel;
@@ -149,9 +149,9 @@ ForwardSettings read_forward_settings(const Config& config, const Architecture& 
     settings.embedding_scale = std::sqrt(static_cast<double>(architecture.d_model));
   }
   read_family(config, architecture, settings);
-  const bool is_learned = std::any_of(
-      architecture.tensors.begin(), architecture.tensors.end(),
-      [](const TensorSpec& spec) { return spec.role == Role::position_embedding; });
+  const bool is_learned =
+      std::any_of(architecture.tensors.begin(), architecture.tensors.end(),
+                  [](const TensorSpec& spec) { return spec.role == Role::position_embedding; });
   if (!is_learned) settings.rotary = read_rotary(config, architecture);
   settings.context = longest(architecture, settings.rotary);
   settings.end_ids = config.one_or_more({"eos_token_id"});

@@ -47,9 +47,7 @@ const Architecture& LanguageModel::architecture() const { return parts_->archite
 const Checkpoint& LanguageModel::checkpoint() const { return *parts_->checkpoint; }
 Index LanguageModel::context() const { return parts_->settings.context; }
 const std::vector<Index>& LanguageModel::end_ids() const { return parts_->settings.end_ids; }
-const std::vector<std::string>& LanguageModel::warnings() const {
-  return parts_->weights.warnings;
-}
+const std::vector<std::string>& LanguageModel::warnings() const { return parts_->weights.warnings; }
 bool LanguageModel::has_logits() const { return parts_->weights.unembedding.has_value(); }
 
 ForwardResult LanguageModel::forward(const std::vector<TokenSequence>& batch,
@@ -66,10 +64,8 @@ DecodingState LanguageModel::start() const {
   }
   DecodingState state;
   for (const Index window : a.windows) {
-    state.layers_.emplace_back(KvCacheOptions{.n_kv_heads = a.n_kv_heads,
-                                              .d_head = a.d_head,
-                                              .d_head_v = a.d_head_v,
-                                              .window = window});
+    state.layers_.emplace_back(KvCacheOptions{
+        .n_kv_heads = a.n_kv_heads, .d_head = a.d_head, .d_head_v = a.d_head_v, .window = window});
   }
   return state;
 }

@@ -28,13 +28,12 @@ std::set<std::string> dispensable(const Architecture& architecture) {
 }
 
 // The warnings; throws for the first difference that stops the model from being run.
-std::vector<std::string> check(const Checkpoint& checkpoint, const std::vector<LogicalTensor>& tensors,
-           const Architecture& architecture, const SpecMatches& matches) {
+std::vector<std::string> check(const Checkpoint& checkpoint,
+                               const std::vector<LogicalTensor>& tensors,
+                               const Architecture& architecture, const SpecMatches& matches) {
   const StoredList stored = stored_list(checkpoint);
-  const std::vector<Difference> differences = cross_check({.architecture = &architecture,
-                                                           .tensors = &tensors,
-                                                           .stored = &stored,
-                                                           .matches = &matches});
+  const std::vector<Difference> differences = cross_check(
+      {.architecture = &architecture, .tensors = &tensors, .stored = &stored, .matches = &matches});
   const std::set<std::string> may_lack = dispensable(architecture);
   std::vector<std::string> warnings;
   for (const Difference& difference : differences) {
@@ -69,7 +68,8 @@ class WeightFinder {
   /// The tensor of a line in a layer (-1: outside of them), or nullptr.
   const LogicalTensor* find(std::size_t spec, Index layer) const {
     // Where two share their storage, the one that the other is tied to counts, if it is there.
-    const std::string& target = specs_[spec].tied_to.empty() ? specs_[spec].name : specs_[spec].tied_to;
+    const std::string& target =
+        specs_[spec].tied_to.empty() ? specs_[spec].name : specs_[spec].tied_to;
     for (const bool tied : {false, true}) {
       for (std::size_t i = 0; i < specs_.size(); ++i) {
         if ((tied ? specs_[i].tied_to : specs_[i].name) != target) continue;
@@ -165,14 +165,13 @@ LayerWeights layer_of(const WeightFinder& finder, Index layer) {
 
 void find_head(const WeightFinder& finder, ModelWeights& weights) {
   weights.head_dense = finder.linear(Role::head_dense);
-  weights.head_norm =
-      only(finder.norms(0, finder.specs().size(), -1, "d_model", Component::head));
+  weights.head_norm = only(finder.norms(0, finder.specs().size(), -1, "d_model", Component::head));
   weights.unembedding = finder.linear(Role::w_unembed);
   for (std::size_t i = 0; i < finder.specs().size(); ++i) {
     const TensorSpec& line = finder.specs()[i];
-    const bool is_of_it = line.component == Component::head &&
-                          (line.role == Role::w_unembed || line.role == Role::head_dense ||
-                           line.role == Role::norm);
+    const bool is_of_it =
+        line.component == Component::head &&
+        (line.role == Role::w_unembed || line.role == Role::head_dense || line.role == Role::norm);
     if (is_of_it && finder.find(i, -1) == nullptr) weights.missing_head = line.name;
   }
   if (!weights.missing_head.empty()) weights.unembedding.reset();
@@ -203,8 +202,9 @@ ModelWeights find_weights(const std::shared_ptr<const Checkpoint>& checkpoint,
   weights.token_embedding = finder.matrix(Role::token_embedding);
   weights.position_embedding = finder.matrix(Role::position_embedding);
   weights.type_embedding = finder.matrix(Role::type_embedding);
-  const auto first_layer = std::find_if(finder.specs().begin(), finder.specs().end(),
-                                        [](const TensorSpec& spec) { return !spec.layers.empty(); });
+  const auto first_layer =
+      std::find_if(finder.specs().begin(), finder.specs().end(),
+                   [](const TensorSpec& spec) { return !spec.layers.empty(); });
   const auto layers_at = static_cast<std::size_t>(first_layer - finder.specs().begin());
   weights.embedding_norm = only(finder.norms(0, layers_at, -1, "d_model", Component::norm));
   weights.final_norm =

@@ -28,10 +28,9 @@ RotaryScaling scaling_named(const std::string& name, const Architecture& archite
   if (name == "linear") return RotaryScaling::linear;
   if (name == "dynamic") return RotaryScaling::dynamic_ntk;
   if (name == "llama3") return RotaryScaling::llama3;
-  throw_argument_error(
-      "rotary: " + config.source() + " scales positions by \"" + printable(name, 60) +
-          "\", but that scaling is not known",
-      "known are default, linear, dynamic, yarn, longrope and llama3");
+  throw_argument_error("rotary: " + config.source() + " scales positions by \"" +
+                           printable(name, 60) + "\", but that scaling is not known",
+                       "known are default, linear, dynamic, yarn, longrope and llama3");
 }
 
 double required(const Config& scaling, std::string_view name, const std::string& type) {

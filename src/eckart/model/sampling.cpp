@@ -76,9 +76,9 @@ std::size_t nucleus(const std::vector<double>& weights, double top_p) {
 
 void check_sampling(const SamplingOptions& options) {
   if (!(options.temperature >= 0)) {
-    throw_argument_error("sample: the temperature is " + shown(options.temperature) +
-                             ", but must be at least 0",
-                         "0 takes the likeliest token, 1 samples as the model says");
+    throw_argument_error(
+        "sample: the temperature is " + shown(options.temperature) + ", but must be at least 0",
+        "0 takes the likeliest token, 1 samples as the model says");
   }
   if (options.top_k < 0) {
     throw_argument_error("sample: top_k is " + std::to_string(options.top_k) +
@@ -90,8 +90,7 @@ void check_sampling(const SamplingOptions& options) {
   }
 }
 
-Tensor<double> token_probabilities(TensorView<const float> logits,
-                                   const SamplingOptions& options) {
+Tensor<double> token_probabilities(TensorView<const float> logits, const SamplingOptions& options) {
   check_sampling(options);
   check_logits(logits);
   Tensor<double> probabilities(Shape{logits.count()});
@@ -113,7 +112,8 @@ Tensor<double> token_probabilities(TensorView<const float> logits,
   std::vector<double> weights = weights_of(logits, ids, options.temperature);
   if (options.top_p < 1) {
     const std::size_t n = nucleus(weights, options.top_p);
-    const double sum = std::accumulate(weights.begin(), weights.begin() + static_cast<Index>(n), 0.0);
+    const double sum =
+        std::accumulate(weights.begin(), weights.begin() + static_cast<Index>(n), 0.0);
     weights.resize(n);
     for (double& weight : weights) weight /= sum;
   }

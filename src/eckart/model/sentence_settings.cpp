@@ -46,9 +46,10 @@ std::vector<Pooling> read_poolings(const fs::path& file) {
   // Newer files name one mode.
   const std::optional<std::string> mode = config.text({"pooling_mode"});
   for (const PoolingField& one : pooling_fields) {
-    const bool is_named = mode && (*mode == one.name || (*mode == "lasttoken" && one.name == "last") ||
-                                   (*mode == "mean_sqrt_len_tokens" && one.name == "mean_sqrt") ||
-                                   (*mode == "weightedmean" && one.name == "weighted_mean"));
+    const bool is_named =
+        mode && (*mode == one.name || (*mode == "lasttoken" && one.name == "last") ||
+                 (*mode == "mean_sqrt_len_tokens" && one.name == "mean_sqrt") ||
+                 (*mode == "weightedmean" && one.name == "weighted_mean"));
     if (is_named && poolings.empty()) poolings.push_back(one.pooling);
   }
   if (poolings.empty()) {
@@ -92,8 +93,8 @@ SentenceStep read_dense(const fs::path& folder) {
 // The modules of a list that anybody may have written: paths stay in the folder.
 fs::path module_folder(const fs::path& folder, const Config& module) {
   const fs::path path = module.text({"path"}).value_or(std::string());
-  const bool leaves = path.is_absolute() ||
-                      std::find(path.begin(), path.end(), fs::path("..")) != path.end();
+  const bool leaves =
+      path.is_absolute() || std::find(path.begin(), path.end(), fs::path("..")) != path.end();
   if (leaves) {
     throw_format_error(module.source(), std::nullopt,
                        printable_path(module.source()) + ": the path of a module is \"" +

@@ -99,8 +99,8 @@ void many_by_rows(TensorView<const float> x, const StoredMatrix& w, Tensor<float
   const Index token_blocks = divided_up(n_tokens, piece_tokens);
   const Index room = std::max<Index>(1, block_floats / std::max<Index>(1, d_in));
   const Index even = divided_up(d_out, divided_up(least_pieces, token_blocks));
-  const Index rows = std::max<Index>(
-      std::min({floats == nullptr ? room : largest_block, largest_block, even}), 1);
+  const Index rows =
+      std::max<Index>(std::min({floats == nullptr ? room : largest_block, largest_block, even}), 1);
   const Index row_blocks = divided_up(d_out, rows);
   const Index pieces = row_blocks * token_blocks;
   const bool is_small = d_in * d_out * n_tokens < least_parallel;
@@ -114,16 +114,15 @@ void many_by_rows(TensorView<const float> x, const StoredMatrix& w, Tensor<float
         if (floats == nullptr) {
           w.widen_rows(first, n, std::span(block).first(static_cast<std::size_t>(n * d_in)));
         }
-        blas::multiply_rows<float>(
-            {.m = std::min(piece_tokens, n_tokens - token),
-             .n = n,
-             .k = d_in,
-             .a = x.data() + token * d_in,
-             .lda = d_in,
-             .b = floats == nullptr ? block.data() : floats + first * d_in,
-             .ldb = d_in,
-             .c = y.data() + token * d_out + first,
-             .ldc = d_out});
+        blas::multiply_rows<float>({.m = std::min(piece_tokens, n_tokens - token),
+                                    .n = n,
+                                    .k = d_in,
+                                    .a = x.data() + token * d_in,
+                                    .lda = d_in,
+                                    .b = floats == nullptr ? block.data() : floats + first * d_in,
+                                    .ldb = d_in,
+                                    .c = y.data() + token * d_out + first,
+                                    .ldc = d_out});
       }
     });
   });
@@ -137,8 +136,8 @@ void many_by_columns(TensorView<const float> x, const StoredMatrix& w, Tensor<fl
     return;
   }
   // All threads work on one block, which may so be larger than a core's cache.
-  const Index rows = std::clamp<Index>(8 * block_floats / std::max<Index>(1, d_out), 1,
-                                       std::max<Index>(d_in, 1));
+  const Index rows =
+      std::clamp<Index>(8 * block_floats / std::max<Index>(1, d_out), 1, std::max<Index>(d_in, 1));
   Tensor<float> block = Tensor<float>::uninitialized({std::min(rows, d_in), d_out});
   for (Index first = 0; first < d_in; first += rows) {
     const Index n = std::min(rows, d_in - first);
@@ -176,9 +175,10 @@ void StoredMatrix::widen_rows(Index first, Index n, std::span<float> out) const 
     return;
   }
   const Index row = tensor_.shape.size(1) * (bits(tensor_.dtype) / 8);
-  widen<float>(tensor_.dtype,
-               bytes_.subspan(static_cast<std::size_t>(first * row), static_cast<std::size_t>(n * row)),
-               out);
+  widen<float>(
+      tensor_.dtype,
+      bytes_.subspan(static_cast<std::size_t>(first * row), static_cast<std::size_t>(n * row)),
+      out);
 }
 
 Tensor<float> linear(TensorView<const float> x, const StoredMatrix& w) {
@@ -198,8 +198,7 @@ Tensor<float> linear(TensorView<const float> x, const StoredMatrix& w) {
 
 Tensor<float> gather_rows(const StoredMatrix& table, const std::vector<Index>& ids) {
   const Index n_rows = table.n_outputs(), columns = table.n_inputs();
-  Tensor<float> rows =
-      Tensor<float>::uninitialized({static_cast<Index>(ids.size()), columns});
+  Tensor<float> rows = Tensor<float>::uninitialized({static_cast<Index>(ids.size()), columns});
   float* out = rows.data();
   for (const Index id : ids) {
     if (id < 0 || id >= n_rows) {

@@ -71,9 +71,8 @@ float dot(const std::uint8_t* row, const float* x, std::size_t n) {
   Vector c = a;
   Vector e = a;
   std::size_t i = 0;
-  const auto load = [&](std::size_t at) HWY_ATTR {
-    return Format::load(d, row + at * Format::bytes);
-  };
+  const auto load = [&](std::size_t at)
+                        HWY_ATTR { return Format::load(d, row + at * Format::bytes); };
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
     a = hn::MulAdd(load(i), hn::LoadU(d, x + i), a);
     b = hn::MulAdd(load(i + lanes), hn::LoadU(d, x + i + lanes), b);
