@@ -40,6 +40,16 @@ void check_choice(const AttendCommand& command, const Architecture& a) {
   }
 }
 
+// Whether any token looks at one that follows.
+bool looks_ahead(TensorView<const float> weights) {
+  for (Index query = 0; query < weights.size(1); ++query) {
+    for (Index key = query + 1; key < weights.size(2); ++key) {
+      if (weights(0, query, key) > 0) return true;
+    }
+  }
+  return false;
+}
+
 Attended attended(const TextInput& input, const AttendCommand& command,
                   const ForwardResult& result) {
   const Architecture& a = input.model.architecture();
@@ -47,7 +57,7 @@ Attended attended(const TextInput& input, const AttendCommand& command,
   found.name = input.name;
   found.head = architecture_line(a);
   found.ids = input.ids;
-  found.is_causal = a.is_decoder;
+  found.is_causal = !looks_ahead(result.attention.front().front());
   for (const Index id : input.ids) found.labels.push_back(input.label(id));
   for (Index layer = 0; layer < a.n_layers; ++layer) {
     if (command.layer && *command.layer != layer) continue;

@@ -214,6 +214,7 @@ TEST(LanguageModel, RefusesLogitsWithoutAHead) {
 TEST(LanguageModel, HasTheContextThatScaledPositionsReach) {
   EXPECT_EQ(GoldenModel("llama").model.context(), 64);
   EXPECT_EQ(GoldenModel("llama_dynamic").model.context(), 16);  // 2 times 8
+  EXPECT_EQ(GoldenModel("roberta_base").model.context(), 28);   // its padding is token 3
   EXPECT_EQ(GoldenModel("roberta").model.context(), 30);        // two rows are padding's
 }
 

@@ -317,15 +317,15 @@ std::optional<Config> Config::section(std::string_view name) const {
 std::vector<Config> Config::sections(std::string_view name) const {
   const Found found = find(*values_, {name});
   if (found.value == nullptr) return {};
+  if (found.value->kind != Kind::list) {
+    throw_wrong_kind(*this, name, *found.value, "it must be a list of objects");
+  }
   std::vector<Config> sections;
   for (const ConfigValue& value : found.value->list) {
     if (value.kind != Kind::object) {
       throw_wrong_kind(*this, std::string(name) + "'s element", value, "it must be an object");
     }
     sections.push_back(Config(source_, value.object));
-  }
-  if (found.value->kind != Kind::list) {
-    throw_wrong_kind(*this, name, *found.value, "it must be a list of objects");
   }
   return sections;
 }

@@ -41,16 +41,19 @@ Tensor<float> norm(const ForwardSettings& settings, const NormWeights& weights,
   return layer_norm<float>(x, options);
 }
 
-Tensor<float> logits_of(const ForwardModel& model, TensorView<const float> hidden) {
+void check_logits(const ForwardModel& model) {
   const ModelWeights& weights = model.weights;
-  if (!weights.unembedding) {
-    const std::string& name = model.architecture.model_class;
-    throw_argument_error(weights.missing_head.empty()
-                             ? "forward: " + name +
-                                   " has no unembedding, so that there are no logits"
-                             : "forward: " + weights.missing_head +
-                                   " is not in the file, so that there are no logits");
-  }
+  if (weights.unembedding) return;
+  throw_argument_error(weights.missing_head.empty()
+                           ? "forward: " + model.architecture.model_class +
+                                 " has no unembedding, so that there are no logits"
+                           : "forward: " + weights.missing_head +
+                                 " is not in the file, so that there are no logits");
+}
+
+Tensor<float> logits_of(const ForwardModel& model, TensorView<const float> hidden) {
+  check_logits(model);
+  const ModelWeights& weights = model.weights;
   Tensor<float> logits;
   if (weights.head_dense) {
     Tensor<float> x = linear(hidden, *weights.head_dense);
@@ -183,6 +186,8 @@ void ForwardPass::find_logits() {
 
 ForwardResult ForwardPass::run() {
   const Index n_layers = model_.architecture.n_layers;
+  // Before anything is computed: no cache must be left longer than its state.
+  if (options_.logits != Logits::none) check_logits(model_);
   result_.begin = tokens_.begin;
   if (options_.attention_weights) {
     result_.attention.resize(static_cast<std::size_t>(n_layers));

@@ -72,6 +72,8 @@ class ForwardPass {
 /// The norm of the model's kind.
 Tensor<float> norm(const ForwardSettings& settings, const NormWeights& weights,
                    TensorView<const float> x);
+/// Throws ArgumentError, saying why, when the model has no unembedding.
+void check_logits(const ForwardModel& model);
 /// Rows behind the final norm to logits.
 Tensor<float> logits_of(const ForwardModel& model, TensorView<const float> hidden);
 

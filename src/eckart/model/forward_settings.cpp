@@ -111,13 +111,32 @@ void read_family(const Config& config, const Architecture& architecture,
 }
 
 // Scaled positions reach further than the ones that were trained.
-Index longest(const Architecture& architecture, const std::optional<RotaryOptions>& rotary) {
-  if (!rotary) return architecture.context;
-  if (rotary->scaling == RotaryScaling::none || rotary->scaling == RotaryScaling::longrope) {
+Index longest(const Architecture& architecture, const RotaryOptions& rotary) {
+  if (rotary.scaling == RotaryScaling::none || rotary.scaling == RotaryScaling::longrope) {
     return architecture.context;
   }
-  const double reach = rotary->factor * static_cast<double>(rotary->original_context);
+  const double reach = rotary.factor * static_cast<double>(rotary.original_context);
   return std::max(architecture.context, static_cast<Index>(std::min(reach, 0x1p40)));
+}
+
+// Learned positions where the table has them, rotary ones elsewhere.
+void read_positions(const Config& config, const Architecture& architecture,
+                    ForwardSettings& settings) {
+  const auto learned =
+      std::find_if(architecture.tensors.begin(), architecture.tensors.end(),
+                   [](const TensorSpec& spec) { return spec.role == Role::position_embedding; });
+  if (learned == architecture.tensors.end()) {
+    settings.rotary = read_rotary(config, architecture);
+    settings.context = longest(architecture, *settings.rotary);
+    return;
+  }
+  const Index rows = learned->shape.size(0);
+  settings.context = rows - settings.position_offset;
+  if (settings.context >= 1) return;
+  throw_format_error(config.source(), std::nullopt,
+                     config.source() + ": pad_token_id is " +
+                         std::to_string(settings.position_offset - 1) + ", but positions begin " +
+                         "behind it and there are " + std::to_string(rows));
 }
 
 }  // namespace
@@ -149,11 +168,7 @@ ForwardSettings read_forward_settings(const Config& config, const Architecture& 
     settings.embedding_scale = std::sqrt(static_cast<double>(architecture.d_model));
   }
   read_family(config, architecture, settings);
-  const bool is_learned =
-      std::any_of(architecture.tensors.begin(), architecture.tensors.end(),
-                  [](const TensorSpec& spec) { return spec.role == Role::position_embedding; });
-  if (!is_learned) settings.rotary = read_rotary(config, architecture);
-  settings.context = longest(architecture, settings.rotary);
+  read_positions(config, architecture, settings);
   settings.end_ids = config.one_or_more({"eos_token_id"});
   return settings;
 }
