@@ -10,7 +10,7 @@ namespace {
 
 using Pair = std::pair<std::string_view, std::string_view>;
 
-constexpr std::array<Pair, 12> hints = {{
+constexpr std::array<Pair, 13> hints = {{
     {"lstsq gives the closest answer, classify_system says whether there is an exact one",
      "eckart lstsq gives the closest answer, which is exact where its residual_norm is 0"},
     {"lstsq solves systems of any shape", "eckart lstsq solves systems of any shape"},
@@ -27,6 +27,7 @@ constexpr std::array<Pair, 12> hints = {{
      "--zero zero gives 0 in its place, --zero nan gives NaN"},
     {"multiply scales each element of an array by a number", ""},
     {"leave k out for all of them", "leave -k out for all of them"},
+    {"set truncate to embed its beginning", "with --truncate its beginning is embedded"},
     {"solver = covariance needs none", "--solver covariance needs none"},
 }};
 

@@ -74,9 +74,10 @@ int run(int argc, char** argv) {
                             "Show the version");
   line.app.require_subcommand(1);
   for (const auto add :
-       {add_inspect, add_check,  add_count, add_shapes,  add_spectrum,   add_diff,  add_lora,
-        add_pca,     add_matmul, add_norm,  add_cosine,  add_solve,      add_lstsq, add_project,
-        add_rank,    add_eigh,   add_svd,   add_lowrank, add_completion, add_man}) {
+       {add_inspect, add_check, add_count,    add_shapes,  add_attend,     add_generate,
+        add_embed,   add_trace, add_spectrum, add_diff,    add_lora,       add_pca,
+        add_matmul,  add_norm,  add_cosine,   add_solve,   add_lstsq,      add_project,
+        add_rank,    add_eigh,  add_svd,      add_lowrank, add_completion, add_man}) {
     add(line);
   }
   require_command(line.app, {argv + std::min(argc, 1), argv + argc});

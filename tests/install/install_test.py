@@ -22,6 +22,7 @@ INSTALLED = (
     "{lib}/cmake/eckart/eckart-config-version.cmake",
     "{lib}/cmake/eckart/eckart-targets.cmake",
     "{lib}/cmake/eckart/FindPCRE2.cmake",
+    "{lib}/cmake/eckart/FindUtf8proc.cmake",
     "include/eckart/eckart.h",
     "share/man/man1/eckart.1",
     "share/bash-completion/completions/eckart",

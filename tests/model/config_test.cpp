@@ -37,6 +37,27 @@ TEST(Config, ReadsEveryKindOfSetting) {
   EXPECT_EQ(config.keys().front(), "architectures");
 }
 
+TEST(Config, ReadsListsOfNumbersOfObjectsAndASizeThatMayBeAList) {
+  const Config config = parsed(
+      R"({"factors": [1, 2.5], "one": 7, "more": [7, 8], "none": null, "modules": [{"a": 1}, {"a": 2}]})");
+  EXPECT_EQ(config.numbers({"factors"}), (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(config.one_or_more({"one"}), std::vector<Index>{7});
+  EXPECT_EQ(config.one_or_more({"more"}), (std::vector<Index>{7, 8}));
+  EXPECT_TRUE(config.one_or_more({"none"}).empty());
+  ASSERT_EQ(config.sections("modules").size(), 2U);
+  EXPECT_EQ(config.sections("modules")[1].size({"a"}), 2);
+  EXPECT_TRUE(config.sections("none").empty());
+  EXPECT_EQ(thrown_by<FormatError>([&] { static_cast<void>(config.numbers({"one"})); }),
+            "config.json: one is 7, but it must be a list of numbers");
+  EXPECT_EQ(thrown_by<FormatError>([&] { static_cast<void>(config.sections("factors")); }),
+            "config.json: factors's element is 1, but it must be an object");
+}
+
+TEST(Config, AListOfObjectsIsReadUnderAName) {
+  const Config list = parse_config_list(R"([{"type": "x"}])", "modules", "modules.json");
+  EXPECT_EQ(list.sections("modules")[0].text({"type"}), "x");
+}
+
 TEST(Config, TheFirstNamePresentWinsAndNullCountsAsAbsent) {
   const Config config = parsed(R"({"a": null, "b": 2, "c": 3})");
   EXPECT_EQ(config.size({"a", "b", "c"}), 2);

@@ -196,6 +196,12 @@ Index size_of(const Config& config, std::string_view name, const ConfigValue& va
   return value.integer;
 }
 
+double number_of(const Config& config, std::string_view name, const ConfigValue& value) {
+  if (value.kind == Kind::integer) return static_cast<double>(value.integer);
+  if (value.kind != Kind::number) throw_wrong_kind(config, name, value, "it must be a number");
+  return value.number;
+}
+
 const std::string& text_of(const Config& config, std::string_view name, const ConfigValue& value) {
   if (value.kind != Kind::text) throw_wrong_kind(config, name, value, "it must be a text");
   return value.text;
@@ -236,11 +242,7 @@ Index Config::required_size(Names names) const {
 std::optional<double> Config::number(Names names) const {
   const Found found = find(*values_, names);
   if (found.value == nullptr) return std::nullopt;
-  if (found.value->kind == Kind::integer) return static_cast<double>(found.value->integer);
-  if (found.value->kind != Kind::number) {
-    throw_wrong_kind(*this, found.name, *found.value, "it must be a number");
-  }
-  return found.value->number;
+  return number_of(*this, found.name, *found.value);
 }
 
 std::optional<bool> Config::boolean(Names names) const {
@@ -284,6 +286,25 @@ std::vector<Index> Config::sizes(Names names) const {
   return sizes;
 }
 
+std::vector<Index> Config::one_or_more(Names names) const {
+  const Found found = find(*values_, names);
+  if (found.value == nullptr || found.value->kind == Kind::list) return sizes(names);
+  return {size_of(*this, found.name, *found.value)};
+}
+
+std::vector<double> Config::numbers(Names names) const {
+  const Found found = find(*values_, names);
+  if (found.value == nullptr) return {};
+  if (found.value->kind != Kind::list) {
+    throw_wrong_kind(*this, found.name, *found.value, "it must be a list of numbers");
+  }
+  std::vector<double> numbers;
+  for (const ConfigValue& value : found.value->list) {
+    numbers.push_back(number_of(*this, std::string(found.name) + "'s element", value));
+  }
+  return numbers;
+}
+
 std::optional<Config> Config::section(std::string_view name) const {
   const Found found = find(*values_, {name});
   if (found.value == nullptr) return std::nullopt;
@@ -291,6 +312,27 @@ std::optional<Config> Config::section(std::string_view name) const {
     throw_wrong_kind(*this, name, *found.value, "it must be an object");
   }
   return Config(source_ + " (" + std::string(name) + ")", found.value->object);
+}
+
+std::vector<Config> Config::sections(std::string_view name) const {
+  const Found found = find(*values_, {name});
+  if (found.value == nullptr) return {};
+  if (found.value->kind != Kind::list) {
+    throw_wrong_kind(*this, name, *found.value, "it must be a list of objects");
+  }
+  std::vector<Config> sections;
+  for (const ConfigValue& value : found.value->list) {
+    if (value.kind != Kind::object) {
+      throw_wrong_kind(*this, std::string(name) + "'s element", value, "it must be an object");
+    }
+    sections.push_back(Config(source_, value.object));
+  }
+  return sections;
+}
+
+Config parse_config_list(std::string_view json, const std::string& name,
+                         const std::string& source) {
+  return parse_config("{\"" + name + "\":" + std::string(json) + "}", source);
 }
 
 Config parse_config(std::string_view json, const std::string& source) {

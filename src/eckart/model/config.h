@@ -41,8 +41,13 @@ class Config {
   std::optional<std::string> text(Names names) const;
   std::vector<std::string> texts(Names names) const;
   std::vector<Index> sizes(Names names) const;
+  /// A size, or a list of them: `eos_token_id` is either.
+  std::vector<Index> one_or_more(Names names) const;
+  std::vector<double> numbers(Names names) const;
   /// A nested object, or nothing.
   std::optional<Config> section(std::string_view name) const;
+  /// A list of objects; empty when absent.
+  std::vector<Config> sections(std::string_view name) const;
 
  private:
   friend Config parse_config(std::string_view json, const std::string& source);
@@ -56,6 +61,8 @@ class Config {
 /// Parses an object. `source` names it in messages. Throws FormatError, with the byte, when it is
 /// no JSON object, a key stands twice, or it is larger than 16 MiB, 64 levels or a million values.
 Config parse_config(std::string_view json, const std::string& source);
+/// The same of a list of objects, which become the sections `name` of the result: modules.json.
+Config parse_config_list(std::string_view json, const std::string& name, const std::string& source);
 /// Reads a config.json, or the one in a folder. Throws FileError when there is none.
 Config load_config(const std::filesystem::path& path);
 
