@@ -29,8 +29,9 @@ std::optional<Activation> parse_activation(std::string_view name);
 /// The activation of each element of x, an array of any shape. T is float or double.
 /// Returns the shape of x, names included.
 /// Cost: one pass, with vector instructions; some 1 to 4 ns an element and core.
-/// Accuracy: 8 eps of T relative to the result, also far out where it is tiny (`gelu` in float:
-/// correctly rounded but for 1 in 1e8); gelu_tanh: 8 eps |x|, since its two terms cancel below 0. The
+/// Accuracy: computed in double. Floats are rounded once, correctly but for one in 1e7 or so; doubles
+/// are off by 8 eps of the result, also far out where it is tiny, and by eps of an exponential's
+/// argument more where that is rounded itself (quick_gelu |x|, gelu_tanh 3 |x + 0.044715 x^3|). The
 /// limit at infinities; NaN of NaN.
 /// References: Hendrycks, Gimpel, "Gaussian error linear units", arXiv 1606.08415; So et al.,
 /// "Primer", arXiv 2109.08668 (relu_squared).

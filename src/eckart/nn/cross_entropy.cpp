@@ -27,9 +27,9 @@ void check_targets(std::string_view operation, const Shape& logits,
   Index n_rows = 1;
   for (Index axis = 0; axis + 1 < logits.rank(); ++axis) n_rows *= logits.size(axis);
   if (static_cast<Index>(targets.size()) != n_rows) {
-    throw_shape_error(start + " and there are " +
-                      counted(static_cast<Index>(targets.size()), "target") +
-                      ", but there must be one for each of its " + counted(n_rows, "vector"));
+    throw_shape_error(
+        start + " and targets has " + counted(static_cast<Index>(targets.size()), "element") +
+        ", but there must be one for each of the " + counted(n_rows, "vector") + " of logits");
   }
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const Index target = targets[i];
