@@ -37,6 +37,8 @@ TEST(ClipGradNorm, TakesOneNormOfAllGradients) {
   const Tensor<double> a = Tensor<double>::matrix({{1, 2}, {2, 0}});  // length 3
   const Tensor<double> b = Tensor<double>::vector({4});
   const ClippedGradients<double> clipped = clip_grad_norm<double>({a, b}, 2.5);
+  const Tensor<double> scalar(Shape{}, -4.0);
+  EXPECT_EQ(clip_grad_norm<double>({a, scalar}, 2.5).norm, 5);
   EXPECT_EQ(clipped.norm, 5);
   EXPECT_EQ(clipped.factor, 0.5);
   EXPECT_TRUE(has_elements(clipped.gradients[0].view(), {0.5, 1, 1, 0}));

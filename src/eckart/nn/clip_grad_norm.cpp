@@ -10,6 +10,15 @@
 #include <vector>
 
 namespace eckart {
+namespace {
+
+// The root of the sum of squares, also of a scalar.
+template <class T>
+double length_of(TensorView<const T> a) {
+  return a.rank() == 0 ? std::abs(static_cast<double>(*a.data())) : norm(a);
+}
+
+}  // namespace
 
 template <class T>
 ClippedGradients<T> clip_grad_norm(const std::vector<TensorView<const T>>& gradients,
@@ -21,7 +30,7 @@ ClippedGradients<T> clip_grad_norm(const std::vector<TensorView<const T>>& gradi
   std::vector<double> norms;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     check_finite("clip_grad_norm", "gradient " + std::to_string(i), gradients[i]);
-    norms.push_back(norm(gradients[i], Norm::frobenius));
+    norms.push_back(length_of(gradients[i]));
   }
   ClippedGradients<T> result;
   result.norm = norm(TensorView<const double>(norms.data(), {static_cast<Index>(norms.size())}));

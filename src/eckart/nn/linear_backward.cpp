@@ -85,7 +85,8 @@ void check_columns(std::string_view operation, const Named& a, const Named& m, I
 // The same elements under another shape of that many, names included.
 template <class T>
 Tensor<T> shaped(Tensor<T> tensor, const Shape& shape) {
-  return std::move(tensor).reshaped(shape.without_names()).named(shape.names());
+  tensor = std::move(tensor).reshaped(shape.without_names());
+  return shape.has_names() ? std::move(tensor).named(shape.names()) : std::move(tensor);
 }
 
 template <class T>
