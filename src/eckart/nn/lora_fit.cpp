@@ -2,13 +2,13 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/core/random.h"
-#include "eckart/linalg/arrange.h"
 #include "eckart/linalg/elementwise.h"
 #include "eckart/linalg/finite.h"
 #include "eckart/linalg/matmul.h"
 #include "eckart/linalg/matrix_checks.h"
 #include "eckart/linalg/norms.h"
 #include "eckart/nn/linear_backward.h"
+#include "eckart/nn/table_rows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -175,6 +175,14 @@ class Batches {
   std::uint64_t drawn_ = 0;
 };
 
+template <class T>
+Tensor<T> taken(TensorView<const T> table, const std::vector<Index>& rows) {
+  const Index n = static_cast<Index>(rows.size());
+  Tensor<T> result = Tensor<T>::uninitialized({n, table.size(1)});
+  detail::copy_rows({"lora_fit", "row"}, table, rows.data(), n, result.data());
+  return result;
+}
+
 Tensor<double> start_of_a(Index d_in, const LoraFitOptions& options) {
   Tensor<double> a = Tensor<double>::uninitialized({d_in, options.rank});
   const RandomStream random(options.seed);
@@ -247,8 +255,8 @@ class Training {
   Evaluation<T> evaluate_step() {
     if (batches_.are_whole()) return evaluate(all_, factors());
     const std::vector<Index> rows = batches_.next();
-    const Tensor<T> x = gather(all_.x, rows);
-    const Tensor<T> target = gather(all_.target, rows);
+    const Tensor<T> x = taken(all_.x, rows);
+    const Tensor<T> target = taken(all_.target, rows);
     return evaluate(Data<T>{x, target}, factors());
   }
 
