@@ -23,13 +23,13 @@ using testing::thrown_by;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double eps_double = std::numeric_limits<double>::epsilon();
-constexpr double eps_float = std::numeric_limits<float>::epsilon();
+constexpr double eps_float = 0x1p-23;
 
 // The formula in long double, one vector after the other.
 template <class T>
 Tensor<double> reference(TensorView<const T> x, const TensorView<const T>* weight,
-                         const TensorView<const T>* bias, bool is_layer, double eps,
-                         double weight_shift = 0) {
+                         const TensorView<const T>* bias, bool is_layer, double eps) {
+  const auto wide = [](T element) { return static_cast<long double>(element); };
   Tensor<double> result(x.shape());
   const Tensor<T> rows(x);
   const Index n = x.size(-1);
@@ -37,15 +37,15 @@ Tensor<double> reference(TensorView<const T> x, const TensorView<const T>* weigh
     const T* const from = rows.data() + row * n;
     long double mean = 0;
     long double squares = 0;
-    for (Index i = 0; is_layer && i < n; ++i) mean += from[i];
+    for (Index i = 0; is_layer && i < n; ++i) mean += wide(from[i]);
     mean /= static_cast<long double>(n);
-    for (Index i = 0; i < n; ++i) squares += (from[i] - mean) * (from[i] - mean);
+    for (Index i = 0; i < n; ++i) squares += (wide(from[i]) - mean) * (wide(from[i]) - mean);
     const long double root =
         std::sqrt(squares / static_cast<long double>(n) + static_cast<long double>(eps));
     for (Index i = 0; i < n; ++i) {
-      long double y = (from[i] - mean) / root;
-      if (weight != nullptr) y *= (*weight)(i) + static_cast<long double>(weight_shift);
-      if (bias != nullptr) y += (*bias)(i);
+      long double y = (wide(from[i]) - mean) / root;
+      if (weight != nullptr) y *= wide((*weight)(i));
+      if (bias != nullptr) y += wide((*bias)(i));
       result.data()[row * n + i] = static_cast<double>(y);
     }
   }

@@ -28,7 +28,7 @@ std::optional<Activation> parse_activation(std::string_view name);
 
 /// The activation of each element of x, an array of any shape. T is float or double.
 /// Returns the shape of x, names included.
-/// Cost: one pass, with vector instructions; some 1 to 4 ns an element and core.
+/// Cost: one pass, with vector instructions; 0.3 (relu) to 6 ns (gelu) an element and core.
 /// Accuracy: computed in double. Floats are rounded once, correctly but for one in 1e7 or so; doubles
 /// are off by 8 eps of the result, also far out where it is tiny, and by eps of an exponential's
 /// argument more where that is rounded itself (quick_gelu |x|, gelu_tanh 3 |x + 0.044715 x^3|). The
