@@ -90,6 +90,7 @@
 #include "eckart/model/summary.h"
 #include "eckart/model/tensor_names.h"
 #include "eckart/nn/activations.h"
+#include "eckart/nn/attention_backward.h"
 #include "eckart/nn/embedding.h"
 #include "eckart/nn/linear_backward.h"
 #include "eckart/nn/lora_fit.h"
