@@ -98,6 +98,7 @@
 #include "eckart/model/tokenizer.h"
 #include "eckart/nn/activations.h"
 #include "eckart/nn/attention.h"
+#include "eckart/nn/attention_backward.h"
 #include "eckart/nn/attention_head.h"
 #include "eckart/nn/embedding.h"
 #include "eckart/nn/kv_cache.h"
