@@ -98,11 +98,13 @@ void add_rank_rules(CLI::App& app, ExtractRanks& ranks) {
       {.name = "--energy",
        .effect = "Give each the smallest rank with this share of its squared norm: 0.95",
        .value = "SHARE"},
-      Decimals::above_0_below_1, [&ranks](double share) { ranks.energy = share; });
+      Decimals::above_0_to_1, [&ranks](double share) { ranks.energy = share; });
   CLI::Option* const error = add_decimal(
       app,
       {.name = "--error",
-       .effect = "Give each the smallest rank whose error is at most this share of its norm",
+       .effect =
+           "Give each the smallest rank whose error, rounding included, is at most this share of "
+           "its norm",
        .value = "E"},
       Decimals::above_0_below_1, [&ranks](double share) { ranks.relative_error = share; });
   CLI::Option* const budget = add_size_or_number(
@@ -110,7 +112,7 @@ void add_rank_rules(CLI::App& app, ExtractRanks& ranks) {
       {.name = "--budget",
        .effect =
            "Share ranks out so that the whole adapter is no larger than this, in bytes (50MB) "
-           "or numbers (10000000), and the total error is least",
+           "or numbers (10000000), by what they take off the total error",
        .value = "SIZE"},
       ranks.budget_bytes, ranks.budget_parameters);
   rank->excludes(energy)->excludes(error)->excludes(budget);

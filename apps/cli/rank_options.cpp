@@ -27,7 +27,7 @@ void add_rank_options(CLI::App& command, RankOptions& options) {
       command,
       {.name = "--budget",
        .effect = "Share ranks out so that all factors together take these bytes (50MB) or so many "
-                 "parameters (20000000), and the total error is least",
+                 "parameters (20000000), by what they take off the total error",
        .value = "SIZE"},
       options.budget_bytes, options.rule.budget);
   rank->excludes(energy)->excludes(error)->excludes(budget);

@@ -15,7 +15,8 @@ import warnings
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
-from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import (AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM,
+                          MixtralConfig, MixtralForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LLAMA = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
@@ -31,6 +32,17 @@ def gpt2():
     return GPT2LMHeadModel(GPT2Config(n_embd=64, n_layer=2, n_head=4, vocab_size=100, n_positions=64))
 
 
+def mixtral():
+    return MixtralForCausalLM(MixtralConfig(**LLAMA, num_local_experts=3))
+
+
+def qwen3_moe(width=24):
+    return Qwen3MoeForCausalLM(Qwen3MoeConfig(**LLAMA, head_dim=16, num_experts=3, num_experts_per_tok=2,
+                                              moe_intermediate_size=width))
+
+
+EXPERTS = ["experts.gate_up_proj", "experts.down_proj"]
+
 CASES = {
     "linear": (llama, dict(target_modules=LINEAR)),
     "rslora": (llama, dict(target_modules=LINEAR, use_rslora=True)),
@@ -42,6 +54,9 @@ CASES = {
     "tied embedding": (lambda: llama(True), dict(target_modules=["q_proj", "embed_tokens"])),
     "saved": (llama, dict(target_modules=["q_proj"], modules_to_save=["lm_head", "norm"])),
     "gpt2": (gpt2, dict(target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True)),
+    "mixtral's experts": (mixtral, dict(target_modules=["q_proj"], target_parameters=EXPERTS)),
+    "qwen3_moe's experts": (qwen3_moe, dict(target_modules=["q_proj"], target_parameters=EXPERTS)),
+    "square experts": (lambda: qwen3_moe(64), dict(target_modules=["q_proj"], target_parameters=EXPERTS[1:])),
     "gpt2 biases": (gpt2, dict(target_modules=["c_attn", "c_proj"], fan_in_fan_out=True, lora_bias=True)),
 }
 

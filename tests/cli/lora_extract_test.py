@@ -1,7 +1,9 @@
 """eckart lora extract: adapters from two checkpoints, what they lose, and what is refused."""
 
 import json
+import math
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -45,6 +47,12 @@ def values(tensor):
     return list(struct.unpack(f"<{len(tensor[2]) // 4}f", tensor[2]))
 
 
+def float_bound(delta):
+    """What an entry of the factors' product is off by at most: a few eps of the largest singular value,
+    which is at most the norm."""
+    return 8 * 2**-23 * math.sqrt(sum(x * x for x in delta))
+
+
 class LoraExtract(CommandTest):
     def write_model(self, name, tensors, config=None):
         self.write(f"{name}/model.safetensors", safetensors(tensors, {"format": "pt"}))
@@ -80,7 +88,7 @@ class LoraExtract(CommandTest):
             b, a = tensors[module + ".lora_B.weight"], tensors[module + ".lora_A.weight"]
             found = product(values(b), values(a), b[1][0], 2, a[1][1])
             worst = max(abs(x - y) for x, y in zip(found, delta))
-            self.assertLess(worst, 1e-2, name)  # of entries up to 128 x 2
+            self.assertLess(worst, float_bound(delta), name)
         config = json.loads((self.folder / "adapter/adapter_config.json").read_text())
         self.assertEqual(config["r"], 2)
         self.assertEqual(config["lora_alpha"], 2)
@@ -100,13 +108,14 @@ class LoraExtract(CommandTest):
         self.assertIn("21 tensors: 14 low-rank, 7 unchanged\n", said)
 
     def test_merging_the_adapter_gives_the_tuned_model(self):
-        self.llama_pair()
+        deltas = self.llama_pair()
         self.succeed("lora", "extract", "base", "tuned", "--rank", "2", "-o", "adapter")
         self.succeed("lora", "merge", "base", "adapter", "-o", "merged")
         merged = read(self.folder / "merged/model.safetensors")
         for name, tensor in read(self.folder / "tuned/model.safetensors").items():
             worst = max(abs(x - y) for x, y in zip(values(merged[name]), values(tensor)))
-            self.assertLess(worst, 1e-2, name)  # of entries up to 512
+            # The sum with the base, whose entries are below 1,024, is rounded once more.
+            self.assertLessEqual(worst, float_bound(deltas[name]) + 2**-14 if name in deltas else 0, name)
 
     def test_a_tied_model_gets_its_embedding_once_for_both(self):
         self.llama_pair(tie_word_embeddings=True)
@@ -186,17 +195,20 @@ class LoraExtract(CommandTest):
         command = ("lora", "extract", "base", "tuned", "--rank", "8", "-o")
         self.succeed(*command, "whole")
         partial = self.folder / "killed.partial"
-        process = subprocess.Popen([str(ECKART), *command, "killed"], cwd=self.folder, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None:
-            manifest = partial / "manifest.jsonl"
-            if manifest.exists() and manifest.read_bytes().count(b"\n") >= 4:
+        for _ in range(10):  # a run may be faster than the look at its manifest
+            process = subprocess.Popen([str(ECKART), *command, "killed"], cwd=self.folder, stdout=subprocess.DEVNULL)
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and process.poll() is None:
+                manifest = partial / "manifest.jsonl"
+                if manifest.exists() and manifest.read_bytes().count(b"\n") >= 4:
+                    break
+                time.sleep(0.002)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            if not (self.folder / "killed").exists():
                 break
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        if (self.folder / "killed").exists():
-            self.skipTest("the run ended before it could be killed")
+            shutil.rmtree(self.folder / "killed")
+        self.assertTrue(partial.exists(), "no run could be killed before it ended")
         said = self.succeed(*command, "killed")
         self.assertIn("taken over from a run that was cut off\n", said)
         for name in ("adapter_model.safetensors", "adapter_config.json", "eckart_report.json"):
@@ -225,7 +237,7 @@ class LoraExtract(CommandTest):
         for arguments, said in (
             ([], "nothing says how much to keep"),
             (["--rank", "0"], "--rank is 0, but must be from 1"),
-            (["--energy", "1"], "--energy is '1', but must be a number above 0 and below 1"),
+            (["--energy", "1.5"], "--energy is '1.5', but must be a number above 0 and at most 1"),
             (["--rank", "2", "--energy", "0.5"], "--rank"),
             (["--budget", "much"], "--budget: 'much' is no number of bytes"),
             (["--rank", "2", "--for", "ollama"], "--for is 'ollama', but must be vllm or llama.cpp"),

@@ -2,6 +2,7 @@
 
 #include "eckart/core/errors.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -208,6 +209,22 @@ TEST(AdapterConfig, IsWrittenAsPeftWritesIt) {
   "use_rslora": false
 }
 )");
+}
+
+TEST(AdapterConfig, SaysWhetherItsExpertsAreThoseOfAnOldPeft) {
+  const auto is_old = [](const std::string& version) {
+    return has_old_experts(config_of("{'peft_type': 'LORA', 'peft_version': " + version + "}"));
+  };
+  EXPECT_EQ(is_old("'0.18.1'"), true);
+  EXPECT_EQ(is_old("'0.19.0'"), true);
+  EXPECT_EQ(is_old("'0.19.1'"), false);
+  EXPECT_EQ(is_old("'0.19.2.dev0'"), false);
+  EXPECT_EQ(is_old("'1.0'"), false);
+  EXPECT_EQ(is_old("'unknown'"), std::nullopt);
+  EXPECT_EQ(is_old("null"), std::nullopt);
+  AdapterConfig config = config_of("{'peft_type': 'LORA', 'peft_version': '0.18.1'}");
+  set_new_experts(config);
+  EXPECT_EQ(has_old_experts(config), false);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "eckart/lora/extract.h"
 
-#include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
 
 #include <cmath>
@@ -10,8 +9,6 @@
 #include <vector>
 
 #include "tests/lora/model_pair.h"
-#include "tests/matchers.h"
-#include "tests/thrown.h"
 
 namespace eckart {
 namespace {
@@ -20,27 +17,14 @@ namespace fs = std::filesystem;
 using testing::content_of;
 using testing::delta_of;
 using testing::entry_of;
+using testing::float_bound;
 using testing::is_near;
 using testing::low_rank_change;
 using testing::ModelPair;
+using testing::norm_of;
+using testing::refusal;
 using testing::thrown_by;
 using testing::whole_numbers;
-
-// Factors in float of a change whose entries are at most 8: their product is off by a few eps times
-// the sizes of the entries and of the singular values, which are below 200 here.
-constexpr testing::Bound float_bound{.absolute = 1e-4};
-
-Tensor<float> transposed(const Tensor<float>& matrix) {
-  return Tensor<float>(matrix.view().transpose());
-}
-
-double norm_of(const Tensor<float>& values) {
-  double squares = 0;
-  for (Index i = 0; i < values.count(); ++i) {
-    squares += static_cast<double>(values.data()[i]) * static_cast<double>(values.data()[i]);
-  }
-  return std::sqrt(squares);
-}
 
 TEST(Extract, RecoversAChangeOfLowRankToRounding) {
   ModelPair pair;
@@ -79,150 +63,6 @@ TEST(Extract, TheErrorIsThatOfTheRoundedFactors) {
   EXPECT_DOUBLE_EQ(report.error, entry.error);
 }
 
-TEST(Extract, EveryTensorHasAFateAndAReason) {
-  ModelPair pair;
-  pair.add("a.weight", {8, 8})
-      .add("a.bias", {8})
-      .add("b.weight", {8, 8})
-      .add("b.bias", {8})
-      .add("norm.weight", {8})
-      .add("norm.bias", {8})
-      .add("block.scale", {8})
-      .add("block.c.weight", {8, 8})
-      .add("d.weight", {8, 8});
-  const Tensor<float> vector = whole_numbers({8}, 3), matrix = whole_numbers({8, 8}, 4);
-  pair.change("a.weight", matrix).change("a.bias", vector).change("norm.weight", vector);
-  pair.change("block.scale", vector).change("d.weight", matrix);
-  const ExtractReport report = pair.extract({.rules = {.exclude = {"d"}}, .ranks = {.rank = 8}});
-  const auto fate = [&](const char* name) {
-    const ExtractedTensor& entry = entry_of(report, name);
-    return std::string(to_string(entry.fate)) + ": " + entry.reason;
-  };
-  EXPECT_EQ(fate("a.weight"), "low-rank: ");
-  EXPECT_EQ(fate("a.bias"), "bias: lora_bias");
-  EXPECT_EQ(fate("b.weight"), "unchanged: ");
-  EXPECT_EQ(fate("norm.weight"), "full: small, saved whole");
-  EXPECT_EQ(fate("norm.bias"), "full: saved with its module");
-  EXPECT_EQ(fate("block.scale"),
-            "skipped: a parameter beside other modules, which PEFT can't save by itself");
-  EXPECT_EQ(fate("d.weight"), "skipped: excluded");
-  EXPECT_EQ(report.tensors.size(), 9);
-  const Adapter adapter = pair.adapter();
-  EXPECT_EQ(adapter.config().modules_to_save, std::vector<std::string>{"norm"});
-  EXPECT_TRUE(adapter.config().lora_bias);
-  ASSERT_EQ(adapter.saved().size(), 2);
-  EXPECT_EQ(adapter.saved()[0].name, "norm.bias");
-  ASSERT_NE(adapter.modules()[0].bias, nullptr);
-  EXPECT_NEAR(report.left_out, std::hypot(norm_of(vector), norm_of(matrix)), 1e-4);
-}
-
-TEST(Extract, NormsAndBiasesCanBeLeftOut) {
-  ModelPair pair;
-  pair.add("a.weight", {8, 8}).add("a.bias", {8}).add("norm.weight", {8});
-  pair.change("a.weight", whole_numbers({8, 8}, 1)).change("a.bias", whole_numbers({8}, 2));
-  pair.change("norm.weight", whole_numbers({8}, 3));
-  const ExtractReport report =
-      pair.extract({.rules = {.norms = false, .biases = false}, .ranks = {.rank = 2}});
-  EXPECT_EQ(entry_of(report, "a.bias").reason, "biases are left out, as asked");
-  EXPECT_EQ(entry_of(report, "norm.weight").reason, "norms are left out, as asked");
-  EXPECT_TRUE(pair.adapter().saved().empty());
-}
-
-TEST(Extract, ABiasAloneIsCarriedByAZeroLora) {
-  ModelPair pair;
-  pair.add("a.weight", {8, 8}).add("a.bias", {8});
-  pair.change("a.bias", whole_numbers({8}, 2));
-  const ExtractReport report = pair.extract({.ranks = {.rank = 4}});
-  EXPECT_EQ(entry_of(report, "a.weight").rank, 1);
-  EXPECT_EQ(norm_of(delta_of(pair.adapter(), "a")), 0);
-  EXPECT_LT(report.error, 1e-12);
-}
-
-constexpr const char* gpt2 =
-    R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 20,
-        "n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head": 2})";
-
-ModelPair& add_gpt2(ModelPair& pair) {
-  pair.config_json = gpt2;
-  pair.add("wte.weight", {20, 8}).add("wpe.weight", {8, 8});
-  for (const char* norm : {"h.0.ln_1", "h.0.ln_2", "ln_f"}) {
-    pair.add(std::string(norm) + ".weight", {8}).add(std::string(norm) + ".bias", {8});
-  }
-  pair.add("h.0.attn.c_attn.weight", {8, 24}).add("h.0.attn.c_attn.bias", {24});
-  pair.add("h.0.attn.c_proj.weight", {8, 8}).add("h.0.attn.c_proj.bias", {8});
-  pair.add("h.0.mlp.c_fc.weight", {8, 32}).add("h.0.mlp.c_fc.bias", {32});
-  return pair.add("h.0.mlp.c_proj.weight", {32, 8}).add("h.0.mlp.c_proj.bias", {8});
-}
-
-TEST(Extract, Conv1DIsTurnedAlsoWhereItIsSquareAndNamesGetTheClassPrefix) {
-  ModelPair pair;
-  add_gpt2(pair);
-  const Tensor<float> square = low_rank_change(8, 8, 2, 1), wide = low_rank_change(8, 24, 2, 2);
-  pair.change("h.0.attn.c_proj.weight", square).change("h.0.attn.c_attn.weight", wide);
-  pair.extract({.ranks = {.rank = 2}});
-  const Adapter adapter = pair.adapter();
-  EXPECT_TRUE(adapter.config().fan_in_fan_out);
-  EXPECT_EQ(adapter.config().task_type, "CAUSAL_LM");
-  EXPECT_TRUE(
-      is_near(delta_of(adapter, "transformer.h.0.attn.c_proj"), transposed(square), float_bound));
-  EXPECT_TRUE(
-      is_near(delta_of(adapter, "transformer.h.0.attn.c_attn"), transposed(wide), float_bound));
-}
-
-TEST(Extract, ATiedEmbeddingIsSavedForBothModules) {
-  ModelPair pair;
-  add_gpt2(pair).change("wte.weight", low_rank_change(20, 8, 1, 1));
-  const ExtractReport report = pair.extract({.ranks = {.rank = 1}});
-  EXPECT_EQ(pair.adapter().config().modules_to_save,
-            (std::vector<std::string>{"lm_head", "transformer.wte"}));
-  EXPECT_EQ(entry_of(report, "transformer.wte.weight").reason, "embeddings are saved whole");
-  EXPECT_EQ(report.error, 0);
-  // PEFT loads no adapter without a LoRA.
-  EXPECT_EQ(pair.adapter().modules().size(), 1);
-}
-
-TEST(Extract, ATiedEmbeddingAsALoraIsOneOfBothModules) {
-  ModelPair pair;
-  const Tensor<float> change = low_rank_change(20, 8, 1, 1);
-  add_gpt2(pair).change("wte.weight", change);
-  pair.extract({.rules = {.tables = TableRule::lora}, .ranks = {.rank = 1}});
-  const Adapter adapter = pair.adapter();
-  ASSERT_EQ(adapter.modules().size(), 2);
-  EXPECT_EQ(adapter.modules()[0].name, "lm_head");
-  EXPECT_EQ(adapter.modules()[1].kind, AdapterKind::embedding);
-  for (const char* name : {"lm_head", "transformer.wte"}) {
-    EXPECT_TRUE(is_near(delta_of(adapter, name), change, float_bound)) << name;
-  }
-}
-
-TEST(Extract, BiasesAreLeftOutBesideALoraOfEmbeddings) {
-  ModelPair pair;
-  add_gpt2(pair).change("wte.weight", low_rank_change(20, 8, 1, 1));
-  pair.change("h.0.mlp.c_fc.bias", whole_numbers({32}, 2));
-  const ExtractReport report =
-      pair.extract({.rules = {.tables = TableRule::lora}, .ranks = {.rank = 1}});
-  EXPECT_EQ(entry_of(report, "transformer.h.0.mlp.c_fc.bias").reason,
-            "PEFT has no lora_bias beside a LoRA of embeddings");
-}
-
-TEST(Extract, AGrownVocabularyIsSavedWholeAndSaysHowToLoadIt) {
-  ModelPair pair;
-  pair.add("model.embed_tokens.weight", {6, 8}).add("model.layers.0.q.weight", {8, 8});
-  pair.change("model.layers.0.q.weight", whole_numbers({8, 8}, 1));
-  Tensor<float> grown({8, 8});
-  std::copy_n(pair.base.at("model.embed_tokens.weight").data(), 48, grown.data());
-  grown(7, 7) = 1;
-  pair.tuned.at("model.embed_tokens.weight") = grown;
-  const ExtractReport report =
-      pair.extract({.rules = {.tables = TableRule::lora}, .ranks = {.rank = 2}});
-  EXPECT_EQ(entry_of(report, "model.embed_tokens.weight").reason, "its rows are not the base's");
-  EXPECT_EQ(entry_of(report, "model.embed_tokens.weight").difference_norm, 1);
-  ASSERT_EQ(report.notes.size(), 1);
-  EXPECT_EQ(report.notes[0],
-            "model.embed_tokens.weight is 6x8 in the base and 8x8 in the tuned model: call "
-            "resize_token_embeddings(8) on the base before loading the adapter");
-}
-
 TEST(Extract, EachFusedExpertIsRecovered) {
   ModelPair pair;
   const std::string name = "layers.0.mlp.experts.down_proj";
@@ -257,114 +97,6 @@ TEST(Extract, AConvolutionKeepsItsKernel) {
   EXPECT_EQ(adapter.modules()[0].a->shape, Shape({1, 3, 2, 2}));
   EXPECT_EQ(adapter.modules()[0].b->shape, Shape({4, 1, 1, 1}));
   EXPECT_TRUE(is_near(delta_of(adapter, "conv"), change, float_bound));
-}
-
-TEST(Extract, EnergyErrorAndLargestRankChooseTheRank) {
-  ModelPair pair;
-  pair.add("w.weight", {8, 8});
-  Tensor<float> change({8, 8});  // singular values 8, 4, 2, 1: energies 64, 16, 4, 1 of 85
-  for (Index i = 0; i < 4; ++i) change(i, i) = static_cast<float>(8 >> i);
-  pair.change("w.weight", change);
-  const auto rank = [&](const ExtractRanks& ranks, const char* out) {
-    return entry_of(pair.extract({.ranks = ranks}, out), "w.weight").rank;
-  };
-  EXPECT_EQ(rank({.energy = 0.75}, "a"), 1);
-  EXPECT_EQ(rank({.energy = 0.9}, "b"), 2);
-  EXPECT_EQ(rank({.relative_error = 0.2}, "c"), 3);  // 1 / 9.2
-  EXPECT_EQ(rank({.relative_error = 0.2, .max_rank = 2}, "d"), 2);
-  EXPECT_EQ(rank({.energy = 0.75, .max_rank = 3}, "e"), 1);
-  EXPECT_EQ(rank({.rank = 100}, "f"), 4);  // it has no more
-}
-
-TEST(Extract, ABudgetGoesWhereItTakesOffMost) {
-  ModelPair pair;
-  pair.add("a.weight", {8, 8}).add("b.weight", {8, 8}).add("c.weight", {8, 24});
-  Tensor<float> a({8, 8}), b({8, 8}), c({8, 24});
-  for (Index i = 0; i < 8; ++i) a(i, i) = 4;  // 16 a rank of 16 parameters
-  b(0, 0) = 8;                                // 64 for 16
-  b(1, 1) = 1;
-  c(0, 0) = 5;  // 25 for 32: less than a's for each parameter
-  pair.change("a.weight", a).change("b.weight", b).change("c.weight", c);
-  const ExtractReport report = pair.extract({.ranks = {.budget_parameters = 3 * 16 + 15}});
-  EXPECT_EQ(entry_of(report, "a.weight").rank, 2);
-  EXPECT_EQ(entry_of(report, "b.weight").rank, 1);
-  EXPECT_EQ(entry_of(report, "c.weight").fate, ExtractFate::skipped);
-  EXPECT_EQ(entry_of(report, "c.weight").reason, "the budget gives it no rank");
-  EXPECT_EQ(report.parameters, 48);
-  // What remains: six of a's, one of b's, all of c's.
-  EXPECT_NEAR(report.error, std::sqrt(6 * 16 + 1 + 25.0), 1e-4);
-  const Adapter adapter = pair.adapter();
-  EXPECT_EQ(adapter.config().r, 2);
-  EXPECT_EQ(rank_of(adapter.config(), "b"), 1);
-  EXPECT_EQ(alpha_of(adapter.config(), "b"), 1);
-  const ExtractReport bytes = pair.extract({.ranks = {.budget_bytes = 4 * (3 * 16 + 15)}}, "bytes");
-  EXPECT_EQ(bytes.bytes, 4 * 48);
-}
-
-TEST(Extract, ABudgetLooksFurtherWhereItTakesMoreThanWasFound) {
-  ModelPair pair;
-  pair.add("a.weight", {64, 64}).add("b.weight", {64, 64});
-  Tensor<float> a({64, 64}), b({64, 64});
-  for (Index i = 0; i < 64; ++i) a(i, i) = 16;
-  b(0, 0) = 1;
-  pair.change("a.weight", a).change("b.weight", b);
-  // Equal shares would be rank 5, of which four times are looked at first.
-  const ExtractReport report = pair.extract({.ranks = {.budget_parameters = 2 * 128 * 5}});
-  EXPECT_EQ(entry_of(report, "a.weight").rank, 10);
-  const ExtractReport more = pair.extract({.ranks = {.budget_parameters = 128 * 60}}, "more");
-  EXPECT_EQ(entry_of(more, "a.weight").rank, 60);
-}
-
-TEST(Extract, ForOthersAllFactorsHaveOneRankAndTheRestIsLeftOut) {
-  ModelPair pair;
-  pair.add("model.embed_tokens.weight", {6, 8})
-      .add("model.layers.0.q.weight", {8, 8})
-      .add("model.layers.0.v.weight", {2, 8})
-      .add("model.norm.weight", {8});
-  const Tensor<float> table = whole_numbers({6, 8}, 1), v = whole_numbers({2, 8}, 3);
-  pair.change("model.embed_tokens.weight", table).change("model.layers.0.v.weight", v);
-  pair.change("model.layers.0.q.weight", whole_numbers({8, 8}, 2));
-  pair.change("model.norm.weight", whole_numbers({8}, 4));
-  const ExtractReport report =
-      pair.extract({.rules = {.consumer = Consumer::vllm}, .ranks = {.rank = 4}});
-  const Adapter adapter = pair.adapter();
-  EXPECT_TRUE(adapter.saved().empty());
-  EXPECT_TRUE(adapter.config().rank_pattern.empty());
-  EXPECT_TRUE(adapter.config().alpha_pattern.empty());
-  EXPECT_EQ(adapter.config().r, 4);
-  EXPECT_EQ(adapter.config().lora_alpha, 4);
-  for (const AdapterModule& module : adapter.modules()) EXPECT_EQ(module.rank, 4) << module.name;
-  EXPECT_TRUE(is_near(delta_of(adapter, "model.layers.0.v"), v, float_bound));
-  EXPECT_EQ(entry_of(report, "model.norm.weight").reason, "vLLM takes no modules_to_save");
-  EXPECT_NEAR(report.left_out, std::hypot(norm_of(table), norm_of(whole_numbers({8}, 4))), 1e-4);
-  const ExtractReport by_energy = pair.extract(
-      {.rules = {.consumer = Consumer::llama_cpp}, .ranks = {.energy = 0.9}}, "energy");
-  const Adapter of_energy = pair.adapter("energy");
-  for (const AdapterModule& module : of_energy.modules()) {
-    EXPECT_EQ(module.rank, by_energy.rank);
-  }
-}
-
-TEST(Extract, ABaseInWiderNumbersThanTheTunedModelIsUnchangedWhereOnlyRoundingDiffers) {
-  ModelPair pair;
-  pair.tuned_dtype = Dtype::bf16;
-  pair.add("a.weight", {8, 8}).add("b.weight", {8, 8});
-  for (const char* name : {"a.weight", "b.weight"}) {
-    for (Index i = 0; i < 64; ++i) {
-      pair.base.at(name).data()[i] += 0.25F;
-      pair.tuned.at(name).data()[i] += 0.25F;
-    }
-  }
-  pair.change("b.weight", whole_numbers({8, 8}, 1));
-  const ExtractReport report = pair.extract({.ranks = {.rank = 2}});
-  EXPECT_EQ(entry_of(report, "a.weight").fate, ExtractFate::unchanged);
-  EXPECT_EQ(entry_of(report, "a.weight").reason, "but for rounding to BF16");
-  EXPECT_EQ(report.dtype, Dtype::bf16);
-}
-
-// What `extract` says of a pair of models with this much wrong.
-std::string refusal(ModelPair& pair, const ExtractOptions& options = {.ranks = {.rank = 1}}) {
-  return thrown_by<ArgumentError>([&] { pair.extract(options); });
 }
 
 ModelPair& simple(ModelPair& pair) {
@@ -426,7 +158,9 @@ TEST(Extract, WhatIsAskedForIsChecked) {
   EXPECT_EQ(refusal(pair, {.ranks = {.rank = -1}}),
             "extract: rank is -1, but it must be at least 1");
   EXPECT_EQ(refusal(pair, {.ranks = {.energy = 1.5}}),
-            "extract: energy is 1.500000, but it must be above 0 and below 1");
+            "extract: energy is 1.500000, but it must be above 0 and at most 1");
+  EXPECT_EQ(refusal(pair, {.ranks = {.relative_error = 1}}),
+            "extract: relative error is 1.000000, but it must be above 0 and below 1");
   EXPECT_EQ(
       refusal(pair, {.rules = {.include = {"mlp"}}, .ranks = {.rank = 1}}),
       "extract: 'mlp' fits no tensor of the model\n  hint: * stands for any letters: '*mlp*'; "

@@ -1,6 +1,7 @@
 // A base and a tuned model on disk, made of small tensors.
 #pragma once
 
+#include "eckart/core/errors.h"
 #include "eckart/core/random.h"
 #include "eckart/io/narrow.h"
 #include "eckart/lora/adapter.h"
@@ -19,6 +20,8 @@
 #include <vector>
 
 #include "tests/io/scratch_folder.h"
+#include "tests/matchers.h"
+#include "tests/thrown.h"
 #include <gtest/gtest.h>
 
 namespace eckart::testing {
@@ -140,6 +143,28 @@ inline Tensor<float> delta_of(const Adapter& adapter, const std::string& name, I
   }
   ADD_FAILURE() << "the adapter has no module " << name;
   return {};
+}
+
+// Factors in float of a change whose entries are at most 8: their product is off by a few eps times
+// the sizes of the entries and of the singular values, which are below 200 here.
+constexpr Bound float_bound{.absolute = 1e-4};
+
+inline Tensor<float> transposed(const Tensor<float>& matrix) {
+  return Tensor<float>(matrix.view().transpose());
+}
+
+inline double norm_of(const Tensor<float>& values) {
+  double squares = 0;
+  for (Index i = 0; i < values.count(); ++i) {
+    squares += static_cast<double>(values.data()[i]) * static_cast<double>(values.data()[i]);
+  }
+  return std::sqrt(squares);
+}
+
+/// What `extract` says of a pair of models with this much wrong.
+inline std::string refusal(ModelPair& pair,
+                           const ExtractOptions& options = {.ranks = {.rank = 1}}) {
+  return thrown_by<ArgumentError>([&] { pair.extract(options); });
 }
 
 inline const ExtractedTensor& entry_of(const ExtractReport& report, const std::string& name) {

@@ -58,6 +58,86 @@ TEST(RankBudget, IsTheBestThatAnyRanksOfTheCostCanDo) {
   }
 }
 
+// All that any ranks keep whose cost is within the budget.
+double best_kept(const std::vector<RankCandidate>& all, std::size_t first, Index budget) {
+  if (first == all.size()) return 0;
+  double best = 0, kept = 0;
+  for (std::size_t rank = 0; rank <= all[first].squares.size(); ++rank) {
+    const Index cost = static_cast<Index>(rank) * all[first].parameters;
+    if (cost > budget) break;
+    if (rank > 0) kept += all[first].squares[rank - 1];
+    best = std::max(best, kept + best_kept(all, first + 1, budget - cost));
+  }
+  return best;
+}
+
+// What the ranks keep, and how much more the stated bound lets others keep.
+struct Kept {
+  double kept = 0;
+  double more = 0;
+};
+Kept kept_by(const std::vector<RankCandidate>& all, Index budget) {
+  const Ranks ranks = share_rank_budget(all, budget);
+  // Components in the order in which they are tried, up to the first that does not fit.
+  Ranks at(all.size());
+  Kept result;
+  for (Index rest = budget;;) {
+    std::size_t best = all.size();
+    double gain = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto k = static_cast<std::size_t>(at[i]);
+      if (k >= all[i].squares.size()) continue;
+      const double of_i = all[i].squares[k] / static_cast<double>(all[i].parameters);
+      if (of_i > gain) best = i, gain = of_i;
+    }
+    if (best == all.size()) break;
+    if (all[best].parameters > rest) {
+      result.more = gain * static_cast<double>(rest);
+      break;
+    }
+    rest -= all[best].parameters;
+    ++at[best];
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t k = 0; k < static_cast<std::size_t>(ranks[i]); ++k) {
+      result.kept += all[i].squares[k];
+    }
+  }
+  return result;
+}
+
+TEST(RankBudget, OfUnequalCostsTheBestKeepNoMoreThanTheBoundSays) {
+  // By what they keep for a parameter: 10, then 3 of the rest; 8.9 and 5 would fit as well.
+  const std::vector<RankCandidate> known = {{{10}, 10}, {{8.9}, 9}, {{5}, 6}, {{3}, 5}};
+  const Kept of_known = kept_by(known, 15);
+  EXPECT_LT(of_known.kept, best_kept(known, 0, 15));  // so that the bound is needed
+  EXPECT_LE(best_kept(known, 0, 15), of_known.kept + of_known.more);
+  const Tensor<double> random = testing::random_tensor<double>({40, 4, 4}, 3);
+  for (Index n = 0; n < 40; ++n) {
+    std::vector<RankCandidate> all;
+    for (Index i = 0; i < 4; ++i) {
+      RankCandidate one{.squares = {}, .parameters = 3 + (7 * n + 5 * i) % 11};
+      for (Index k = 0; k < 4; ++k) one.squares.push_back(random(n, i, k) * random(n, i, k));
+      std::sort(one.squares.rbegin(), one.squares.rend());
+      all.push_back(one);
+    }
+    for (const Index budget : {0, 5, 13, 29, 60, 200}) {
+      const Kept found = kept_by(all, budget);
+      // A sum of 16 doubles is off by some eps of itself.
+      EXPECT_LE(best_kept(all, 0, budget), (found.kept + found.more) * (1 + 1e-14))
+          << n << ' ' << budget;
+    }
+  }
+}
+
+TEST(RankBudget, LeastRanksComeFirst) {
+  const std::vector<RankCandidate> two = {{{9, 8}, 10}, {{1}, 3, 2}};
+  EXPECT_EQ(share_rank_budget(two, 6), (Ranks{0, 2}));
+  EXPECT_EQ(share_rank_budget(two, 16), (Ranks{1, 2}));
+  EXPECT_EQ(thrown_by<ArgumentError>([&] { share_rank_budget(two, 5); }),
+            "share_rank_budget: the budget is 5 parameters, but the least ranks cost 6");
+}
+
 TEST(RankBudget, NeverTakesAComponentOfZeroOrAboveTheLargestRank) {
   const std::vector<RankCandidate> two = {{{4, 0, 0}, 1}, {{9, 8, 7}, 1}};
   EXPECT_EQ(share_rank_budget(two, 100), (Ranks{1, 3}));

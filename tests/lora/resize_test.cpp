@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -119,18 +121,21 @@ TEST(Resize, SharesABudgetOfBytesWithWhatIsCarried) {
                      "{'peft_type': 'LORA', 'r': 1, 'lora_alpha': 2, 'target_modules': ['x', 'y'], "
                      "'modules_to_save': ['head']}");
   const Adapter a = open_adapter(folder / "a");
-  // A rank costs 4 numbers of 4 bytes; the saved tensor takes 8 bytes.
-  const RewrittenAdapter report = resize_adapter(a, folder / "out", {.budget_bytes = 8 + 31});
+  // A rank costs 4 numbers of 4 bytes, the saved tensor 8 bytes, the header no more than 638.
+  constexpr std::uint64_t header = 638;
+  const RewrittenAdapter report =
+      resize_adapter(a, folder / "out", {.budget_bytes = header + 8 + 31});
   EXPECT_EQ(report.modules.at(0).rank_after, 1);
   EXPECT_EQ(report.modules.at(1).rank_after, 0);
   EXPECT_EQ(report.modules.at(1).relative_error, 1);
+  EXPECT_LE(std::filesystem::file_size(folder / "out/adapter_model.safetensors"), header + 8 + 31);
   EXPECT_EQ(
       thrown_by<ArgumentError>([&] { resize_adapter(a, folder / "no", {.budget_bytes = 9}); }),
-      "resize: the budget is 9 bytes, but the biases and saved tensors, which are carried as "
-      "they are, take 8");
-  EXPECT_EQ(
-      thrown_by<ArgumentError>([&] { resize_adapter(a, folder / "no", {.budget_bytes = 20}); }),
-      "resize: nothing is left: the budget has no room for a rank of any module");
+      "resize: the budget is 9 bytes, but the biases and saved tensors, which are carried as they "
+      "are, take 8 and the file's header up to 638");
+  EXPECT_EQ(thrown_by<ArgumentError>(
+                [&] { resize_adapter(a, folder / "no", {.budget_bytes = header + 20}); }),
+            "resize: nothing is left: the budget has no room for a rank of any module");
 }
 
 TEST(Resize, TellsTheErrorAfterRounding) {
@@ -204,6 +209,26 @@ TEST(Resize, GoesOnWhereARunWasCutOff) {
                 testing::content_of(folder / (name + "-whole") / file));
     }
   }
+}
+
+// Modules that have a bias are there whatever the ranks are, of zeros at least.
+TEST(Resize, ABudgetHoldsWithModulesThatCarryABias) {
+  const ScratchFolder folder;
+  HandTensors tensors = first_tensors();
+  for (const char* name : {"x", "y"}) {
+    tensors["base_model.model." + std::string(name) + ".lora_B.bias"] = {{2}, {1, 2}};
+  }
+  testing::save_peft(folder / "a", tensors,
+                     "{'peft_type': 'LORA', 'r': 1, 'lora_alpha': 2, 'target_modules': ['x', 'y'], "
+                     "'lora_bias': true}");
+  const Adapter a = open_adapter(folder / "a");
+  const RewrittenAdapter report =
+      resize_adapter(a, folder / "out", {.rule = RankRule{.budget = 8}});
+  EXPECT_LE(report.parameters_after, 8);
+  EXPECT_EQ(thrown_by<ArgumentError>(
+                [&] { resize_adapter(a, folder / "no", {.rule = RankRule{.budget = 7}}); }),
+            "resize: the budget has room for 7 parameters, but the modules that have a bias take 8 "
+            "at rank 1");
 }
 
 }  // namespace

@@ -241,6 +241,14 @@ TEST(CheckpointDifference, AStackOfExpertsIsOneMatrixOfAllTheirRows) {
   EXPECT_NEAR(one.spectrum->spectral_norm->value, std::sqrt(12.0), 1e-6);
 }
 
+TEST(CheckpointDifference, AConvolutionOfOneDimensionIsOutputsByInputsAndKernel) {
+  const std::vector<float> before(12, 1.0F), after(12, 2.0F);
+  const TensorDifference one = difference(Model({f32("conv.weight", {2, 2, 3}, before)}),
+                                          Model({f32("conv.weight", {2, 2, 3}, after)}))
+                                   .tensors.at(0);
+  EXPECT_EQ(one.spectrum->shape, (Shape{2, 6}));
+}
+
 TEST(CheckpointDifference, TotalsAreOverWhatChanged) {
   const Model a({f32("kept", {1}, {100}), f32("x", {1}, {3}), f32("y", {1}, {4})});
   const Model b({f32("kept", {1}, {100}), f32("x", {1}, {6}), f32("y", {1}, {8})});

@@ -109,18 +109,36 @@ Tensor<float> transposed(const Tensor<float>& matrix) {
   return Tensor<float>(matrix.view().transpose());
 }
 
-// One of several matrices of equal sizes that a tensor holds one behind the other.
-Tensor<float> nth_matrix(const Tensor<float>& whole, Index n, Index rows, Index columns) {
-  const TensorView<const float> view(whole.data() + n * rows * columns, Shape{rows, columns});
-  return Tensor<float>(view);
+// Elements [first, first + n) of a tensor as rows x columns.
+Tensor<float> load_part(const SafetensorsFile& file, const StoredTensor& stored, Index first,
+                        const Shape& shape) {
+  const auto element = static_cast<std::size_t>(bits(stored.dtype)) / 8;
+  const auto n = static_cast<std::size_t>(shape.count());
+  Tensor<float> part = Tensor<float>::uninitialized(shape);
+  widen(stored.dtype,
+        file.bytes(stored).subspan(static_cast<std::size_t>(first) * element, n * element),
+        std::span<float>(part.data(), n));
+  return part;
 }
 
+// The experts are the slowest in A's rows and the fastest in B's columns.
 AdapterFactors peft_experts(const Adapter& adapter, const AdapterModule& module, Index expert) {
-  // The experts are the slowest in A's rows and the fastest in B's columns.
-  const Tensor<float> a = load_matrix(adapter.file(), *module.a);
-  const Tensor<float> b = load_matrix(adapter.file(), *module.b);
-  return {Tensor<float>(b.view().slice(1, {expert, Slice::to_end, module.n_experts})),
-          nth_matrix(a, expert, module.rank, module.d_in), module.scale};
+  const SafetensorsFile& file = adapter.file();
+  const Index rank = module.rank;
+  Tensor<float> a =
+      load_part(file, *module.a, expert * rank * module.d_in, Shape{rank, module.d_in});
+  // B's elements of one expert are gathered before they are widened.
+  const std::span<const std::byte> all = file.bytes(*module.b);
+  const auto element = static_cast<std::size_t>(bits(module.b->dtype)) / 8;
+  Tensor<float> b = Tensor<float>::uninitialized(Shape{module.d_out, rank});
+  std::vector<std::byte> gathered(static_cast<std::size_t>(b.count()) * element);
+  for (Index i = 0; i < b.count(); ++i) {
+    const auto from = static_cast<std::size_t>(i * module.n_experts + expert) * element;
+    std::copy_n(all.data() + from, element,
+                gathered.data() + static_cast<std::size_t>(i) * element);
+  }
+  widen(module.b->dtype, gathered, std::span<float>(b.data(), static_cast<std::size_t>(b.count())));
+  return {std::move(b), std::move(a), module.scale};
 }
 
 std::string where(const StoredTensor& tensor, std::uint64_t element) {
@@ -214,12 +232,13 @@ AdapterFactors load_factors(const Adapter& adapter, const AdapterModule& module,
   const SafetensorsFile& file = adapter.file();
   const bool is_mlx = adapter.naming() == AdapterNaming::mlx;
   if (module.kind == AdapterKind::experts && !is_mlx) return peft_experts(adapter, module, expert);
+  if (module.kind == AdapterKind::experts) {
+    const Shape of_b{module.d_out, module.rank}, of_a{module.rank, module.d_in};
+    return {load_part(file, *module.b, expert * of_b.count(), of_b),
+            load_part(file, *module.a, expert * of_a.count(), of_a), module.scale};
+  }
   Tensor<float> a = load_matrix(file, *module.a);
   Tensor<float> b = load_matrix(file, *module.b);
-  if (module.kind == AdapterKind::experts) {
-    return {nth_matrix(b, expert, module.d_out, module.rank),
-            nth_matrix(a, expert, module.rank, module.d_in), module.scale};
-  }
   // MLX's factors are the transposed ones, but of a table, whose lora_a has a row for each entry.
   // PEFT's are the transposed ones of a table alone.
   const bool is_table = module.kind == AdapterKind::embedding;

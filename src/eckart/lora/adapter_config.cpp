@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <optional>
 #include <span>
 
@@ -348,6 +349,23 @@ double alpha_of(const AdapterConfig& config, std::string_view module) {
 double scale_of(const AdapterConfig& config, Index rank, double alpha) {
   const auto r = static_cast<double>(rank);
   return config.use_rslora ? alpha / std::sqrt(r) : alpha / r;
+}
+
+std::optional<bool> has_old_experts(const AdapterConfig& config) {
+  for (const auto& [key, value] : config.others) {
+    const Json version = key == "peft_version" ? Json::parse(value) : Json();
+    if (!version.is_string()) continue;
+    std::array<int, 3> numbers{};
+    const std::string text = version.get<std::string>();
+    if (std::sscanf(text.c_str(), "%d.%d.%d", &numbers[0], &numbers[1], &numbers[2]) < 2) continue;
+    return numbers < std::array{0, 19, 1};
+  }
+  return std::nullopt;
+}
+
+void set_new_experts(AdapterConfig& config) {
+  std::erase_if(config.others, [](const auto& field) { return field.first == "peft_version"; });
+  config.others.emplace_back("peft_version", R"("0.19.1")");
 }
 
 bool is_target(const AdapterConfig& config, std::string_view module) {

@@ -6,6 +6,7 @@
 #include "eckart/io/findings.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,10 +47,11 @@ struct AdapterConfig {
   std::vector<std::pair<std::string, std::string>> others;
 };
 
-/// Reads the text of a config; `source` names it in messages. A field that changes the delta in a way that Eckart does not compute (KaSA, QALoRA,
-/// layer_replication, LoftQ, aLoRA, …) and is not at its default, or one that Eckart does not know and
-/// that is neither null, false nor empty, is an error that names it: it would be computed wrongly.
-/// So is a pattern that is no regular expression. Throws FormatError.
+/// Reads the text of a config; `source` names it in messages. A field that changes the delta in a way
+/// that Eckart does not compute (KaSA, QALoRA, layer_replication, LoftQ, aLoRA, …) and is not at its
+/// default, or one that Eckart does not know and that is neither null, false nor empty, is an error
+/// that names it: it would be computed wrongly. So is a pattern that is no regular expression. Throws
+/// FormatError.
 AdapterConfig parse_adapter_config(std::string_view json, const std::string& source);
 /// Reads an adapter_config.json. Throws as `parse_adapter_config`; FileError.
 AdapterConfig read_adapter_config(const std::filesystem::path& path);
@@ -63,6 +65,12 @@ std::string to_json(const AdapterConfig& config);
 Index rank_of(const AdapterConfig& config, std::string_view module);
 double alpha_of(const AdapterConfig& config, std::string_view module);
 double scale_of(const AdapterConfig& config, Index rank, double alpha);
+
+/// Whether the adapter was saved by a PEFT before 0.19.1, which took every fused expert's matrix as
+/// input x output; nothing where `peft_version` is missing or no version.
+std::optional<bool> has_old_experts(const AdapterConfig& config);
+/// Says that fused experts lie as PEFT 0.19.1 and later have them.
+void set_new_experts(AdapterConfig& config);
 
 /// Whether PEFT would put a LoRA on a module of this name; with `all-linear`, which depends on what
 /// the module is, on every one that is not excluded. Throws as `rank_of`.

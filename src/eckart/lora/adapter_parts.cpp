@@ -107,6 +107,10 @@ void describe_modules(AdapterConfig& config, const std::vector<ModuleRank>& modu
       most = entry->second;
     }
   }
+  const auto expert = std::find_if(modules.begin(), modules.end(), [](const ModuleRank& module) {
+    return !expert_stack(module.name).empty() || module.name.ends_with(".gate");
+  });
+  if (expert != modules.end()) commonest = {expert->rank, expert->alpha};
   config.r = commonest.first;
   config.lora_alpha = commonest.second;
   for (const ModuleRank& module : modules) {
@@ -151,6 +155,35 @@ void sort_as_wrapped(std::vector<std::string>& parameters) {
                    [](const std::string& a, const std::string& b) {
                      return !a.starts_with("down") && b.starts_with("down");
                    });
+}
+
+std::string_view expert_stack(std::string_view name) {
+  constexpr std::string_view experts = ".experts.";
+  const std::size_t found = name.rfind(experts);
+  if (found == std::string_view::npos) return {};
+  const std::size_t number = found + experts.size();
+  const std::size_t end = name.find_first_not_of("0123456789", number);
+  if (end == std::string_view::npos || end == number || name[end] != '.') return {};
+  return name.substr(0, number - 1);
+}
+
+std::uint64_t most_header_bytes(const std::vector<std::pair<std::string, Shape>>& tensors) {
+  // The length, {"__metadata__":{"format":"pt"}, and spaces up to a multiple of 8.
+  std::uint64_t bytes = 8 + 40 + 8;
+  std::uint64_t end = 0;
+  for (const auto& [name, shape] : tensors) {
+    end += 4 * static_cast<std::uint64_t>(std::max<Index>(shape.count(), 1));
+  }
+  const std::size_t offset = std::to_string(end).size();
+  // "":{"dtype":"BF16","shape":[],"data_offsets":[,]}, and the axes of convolutions.
+  constexpr std::size_t fixed = 49 + 24;
+  for (const auto& [name, shape] : tensors) {
+    bytes += peft_key(name).size() + fixed + 2 * offset;
+    for (Index axis = 0; axis < shape.rank(); ++axis) {
+      bytes += std::to_string(shape.size(axis)).size() + 1;
+    }
+  }
+  return bytes;
 }
 
 AdapterKind parse_kind(std::string_view name) {

@@ -6,11 +6,13 @@
 #include "eckart/lora/adapter.h"
 #include "eckart/lora/adapter_config.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eckart::detail {
@@ -52,7 +54,9 @@ struct ModuleRank {
   double alpha = 0;
 };
 /// Sets r and lora_alpha (the commonest pair of the largest rank), both patterns for all other
-/// modules, target_modules and target_parameters with full names.
+/// modules, target_modules and target_parameters with full names. Where experts have matrices of
+/// their own, r and lora_alpha are theirs and their router's (`gate`): PEFT stacks them by the
+/// config's, whatever patterns say.
 void describe_modules(AdapterConfig& config, const std::vector<ModuleRank>& modules);
 /// The ranks and alphas of open modules.
 std::vector<ModuleRank> ranks_of(const std::vector<AdapterModule>& modules);
@@ -66,6 +70,14 @@ std::map<std::string, std::string> peft_keys(const std::vector<ModuleRank>& modu
 /// module has them, which no file says. In every model of transformers gate and up stand before
 /// down; others stay in their order.
 void sort_as_wrapped(std::vector<std::string>& parameters);
+
+/// What stands before the number in a name such as `layers.0.mlp.experts.3.up_proj`, with `experts`;
+/// empty for other names.
+std::string_view expert_stack(std::string_view name);
+
+/// What the length and the header of a PEFT file of these tensors take at most, by their names without
+/// `base_model.model.` and shapes that are no larger.
+std::uint64_t most_header_bytes(const std::vector<std::pair<std::string, Shape>>& tensors);
 
 AdapterKind parse_kind(std::string_view name);
 

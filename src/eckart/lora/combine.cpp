@@ -5,10 +5,12 @@
 #include "eckart/io/findings.h"
 #include "eckart/io/mapped_file.h"
 #include "eckart/lora/adapter_fingerprint.h"
+#include "eckart/lora/adapter_parts.h"
 #include "eckart/lora/adapter_writer.h"
 #include "eckart/lora/output_folder.h"
 #include "eckart/lora/rewrite_plan.h"
 
+#include <algorithm>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -85,18 +87,36 @@ RewrittenAdapter copy_adapter(const Adapter& adapter, OutputFolder& folder) {
   return result;
 }
 
+// What the file's header takes at most.
+std::uint64_t header_bytes(const RewritePlan& plan) {
+  std::vector<std::pair<std::string, Shape>> tensors;
+  for (const DeltaSource& source : plan.sources) {
+    const RewrittenModule& sizes = source.sizes;
+    const Index rank = std::max<Index>(1, sizes.rank_before) * sizes.n_experts;
+    const std::string inner = sizes.kind == AdapterKind::experts ? ".base_layer" : "";
+    tensors.emplace_back(sizes.name + inner + ".lora_embedding_A", Shape{rank, sizes.d_in});
+    tensors.emplace_back(sizes.name + inner + ".lora_embedding_B", Shape{sizes.d_out, rank});
+    if (plan.has_biases) tensors.emplace_back(sizes.name + ".lora_B.bias", Shape{sizes.d_out});
+  }
+  for (const auto& [adapter, saved] : plan.carried) {
+    tensors.emplace_back(saved->name + ".base_layer", saved->stored->shape);
+  }
+  return most_header_bytes(tensors);
+}
+
 // The rule with a budget of bytes as one of parameters.
 std::optional<RankRule> rule_of(std::string_view operation, const RewritePlan& plan,
                                 const RewriteOptions& options) {
   if (!options.budget_bytes) return options.rule;
   const auto element = static_cast<std::uint64_t>(bits(plan.dtype)) / 8;
-  if (*options.budget_bytes < plan.carried_bytes + element) {
+  const std::uint64_t header = header_bytes(plan);
+  if (*options.budget_bytes < plan.carried_bytes + header + element) {
     throw_argument_error(fmt::format(
-        "{}: the budget is {} bytes, but the biases and saved tensors, which are carried "
-        "as they are, take {}",
-        operation, *options.budget_bytes, plan.carried_bytes));
+        "{}: the budget is {} bytes, but the biases and saved tensors, which are carried as they "
+        "are, take {} and the file's header up to {}",
+        operation, *options.budget_bytes, plan.carried_bytes, header));
   }
-  const std::uint64_t parameters = (*options.budget_bytes - plan.carried_bytes) / element;
+  const std::uint64_t parameters = (*options.budget_bytes - plan.carried_bytes - header) / element;
   return RankRule{.budget = static_cast<Index>(parameters), .max_rank = options.max_rank};
 }
 

@@ -18,7 +18,7 @@ Tensor<float> transposed(const Tensor<float>& matrix) {
 }
 
 // The matrix with zeros behind its columns (of b) or below its rows (of a).
-Tensor<float> with_columns(const Tensor<float>& b, Index columns) {
+Tensor<float> with_columns(Tensor<float> b, Index columns) {
   if (b.size(1) == columns) return b;
   Tensor<float> result({b.size(0), columns});
   const Index kept = std::min(columns, b.size(1));
@@ -28,7 +28,7 @@ Tensor<float> with_columns(const Tensor<float>& b, Index columns) {
   return result;
 }
 
-Tensor<float> with_rows(const Tensor<float>& a, Index rows) {
+Tensor<float> with_rows(Tensor<float> a, Index rows) {
   if (a.size(0) == rows) return a;
   Tensor<float> result({rows, a.size(1)});
   std::copy_n(a.data(), std::min(rows, a.size(0)) * a.size(1), result.data());
@@ -100,8 +100,8 @@ Decomposition decompose(TensorMatrices& matrices, const LowRankOptions& options)
     result.b.push_back(std::move(pair.b));
     result.a.push_back(std::move(pair.a));
   }
-  for (Tensor<float>& b : result.b) b = with_columns(b, result.rank());
-  for (Tensor<float>& a : result.a) a = with_rows(a, result.rank());
+  for (Tensor<float>& b : result.b) b = with_columns(std::move(b), result.rank());
+  for (Tensor<float>& a : result.a) a = with_rows(std::move(a), result.rank());
   return result;
 }
 
@@ -111,8 +111,8 @@ void cut(Decomposition& found, Index rank) {
   for (Index k = found.rank(); k-- > rank;) squared += found.energies[static_cast<std::size_t>(k)];
   found.error = std::min(std::sqrt(squared), found.norm);
   found.energies.resize(static_cast<std::size_t>(rank));
-  for (Tensor<float>& b : found.b) b = with_columns(b, rank);
-  for (Tensor<float>& a : found.a) a = with_rows(a, rank);
+  for (Tensor<float>& b : found.b) b = with_columns(std::move(b), rank);
+  for (Tensor<float>& a : found.a) a = with_rows(std::move(a), rank);
 }
 
 Index rank_for(const Decomposition& found, double squared_share) {
@@ -159,13 +159,13 @@ Decomposition read_decomposition(const std::string& note, std::span<const std::b
   return found;
 }
 
-NewModule module_of(const PlannedExtract& tensor, const Decomposition& found, Index rank) {
+NewModule module_of(const PlannedExtract& tensor, Decomposition found, Index rank) {
   NewModule module;
   module.name = tensor.kind == AdapterKind::experts ? tensor.name : tensor.module;
   module.kind = tensor.kind;
   for (std::size_t i = 0; i < found.b.size(); ++i) {
-    Tensor<float> b = with_columns(found.b[i], rank);
-    Tensor<float> a = with_rows(found.a[i], rank);
+    Tensor<float> b = with_columns(std::move(found.b[i]), rank);
+    Tensor<float> a = with_rows(std::move(found.a[i]), rank);
     if (tensor.is_input_first) {
       Tensor<float> turned = transposed(a);
       a = transposed(b);

@@ -63,7 +63,7 @@ Decomposition read_decomposition(const std::string& note, std::span<const std::b
                                  const TensorMatrices& matrices);
 
 /// The module as it is written: in the orientation of the layer, filled with zeros to `rank`.
-NewModule module_of(const PlannedExtract& tensor, const Decomposition& found, Index rank);
+NewModule module_of(const PlannedExtract& tensor, Decomposition found, Index rank);
 /// ||difference - b a||_F with the factors of such a module.
 double distance(TensorMatrices& matrices, const PlannedExtract& tensor, const NewModule& module);
 

@@ -26,10 +26,6 @@ namespace {
 
 constexpr const char* report_name = "eckart_report.json";
 
-bool is_decomposed(const PlannedExtract& tensor) {
-  return tensor.fate == ExtractFate::low_rank && tensor.norms.difference > 0;
-}
-
 std::string task_of(const Config* config) {
   if (config == nullptr) return {};
   const std::vector<std::string> classes = config->architectures();
@@ -92,7 +88,7 @@ class Extraction {
 
   Fingerprint fingerprint() const {
     Fingerprint result;
-    result.add("eckart lora extract 1");
+    result.add("eckart lora extract 2");
     add_checkpoint(sources_.base, result);
     add_checkpoint(sources_.tuned, result);
     result.add(options_text(options_));
@@ -111,34 +107,42 @@ class Extraction {
       const Index budget = factor_budget(ranks, fixed_size(plan_, dtype_), dtype_);
       if (!is_uniform) {
         ranks_ = store.share(ranks, budget, options_.seed, on_done);
+        for (const PlannedExtract& tensor : plan_.tensors) {
+          if (tensor.is_stacked && is_decomposed(tensor)) stacked_ = ranks_.at(tensor.name);
+        }
         store_.emplace(std::move(store));
         return;
       }
       const Index rank = uniform_rank(plan_, budget);
       ranks = {.rank = ranks.max_rank > 0 ? std::min(rank, ranks.max_rank) : rank};
     }
-    if (!is_uniform) return;
     for (const PlannedExtract& tensor : plan_.tensors) {
-      if (!is_decomposed(tensor)) continue;
-      const Index limit = TensorMatrices(tensor).limit();
-      const LowRankOptions asked = low_rank_options(ranks, limit, options_.seed);
+      if (!is_decomposed(tensor) || !(is_uniform || tensor.is_stacked)) continue;
+      Index& common = is_uniform ? uniform_ : stacked_;
+      const LowRankOptions asked =
+          low_rank_options(options_, dtype_, TensorMatrices(tensor).limit());
       if (ranks.rank > 0) {
-        uniform_ = std::max(uniform_, asked.rank);
+        common = std::max(common, asked.rank);
         continue;
       }
       store.add(tensor, asked);
-      Decomposition found = store.load(tensor);
-      const Index rank = rank_kept(ranks, found);
+      const Index rank = rank_kept(options_, dtype_, store.load(tensor));
       ranks_[tensor.name] = rank;
-      uniform_ = std::max(uniform_, rank);
+      common = std::max(common, rank);
       on_done(tensor);
     }
-    if (ranks.rank == 0) store_.emplace(std::move(store));
+    if (!ranks_.empty()) store_.emplace(std::move(store));
+  }
+
+  // The rank that a module has at least, filled with zeros.
+  Index common_rank(const PlannedExtract& tensor) const {
+    return tensor.is_stacked ? stacked_ : uniform_;
   }
 
   void write(const PlannedExtract& tensor) {
     ExtractedTensor& entry =
         report_.tensors[static_cast<std::size_t>(&tensor - plan_.tensors.data())];
+    if (tensor.is_zero) return write_zeros_of_stack(tensor, entry);
     switch (tensor.fate) {
       case ExtractFate::low_rank:
         return write_module(tensor, entry);
@@ -164,42 +168,50 @@ class Extraction {
     } else {
       add_zero_module(tensor, entry);
     }
-    if (is_decomposed(tensor) && !store_) {
+    if (is_decomposed(tensor) && !(store_ && store_->has(tensor))) {
       report_progress("decomposing", tensor.shape.count(), elements_);
     }
   }
 
+  // What is stacked with these has no rank where the budget gives none to all of them.
+  void write_zeros_of_stack(const PlannedExtract& tensor, ExtractedTensor& entry) {
+    if (stacked_ > 0) return write_module(tensor, entry);
+    if (entry.fate != ExtractFate::low_rank) return;
+    entry.fate = ExtractFate::unchanged;
+    entry.reason.clear();
+  }
+
   Decomposition found_for(const PlannedExtract& tensor, TensorMatrices& matrices) {
     Decomposition found;
-    if (store_) {
+    if (store_ && store_->has(tensor)) {
       found = store_->load(tensor);
       cut(found, ranks_.at(tensor.name));
     } else {
-      found =
-          decompose(matrices, low_rank_options(options_.ranks, matrices.limit(), options_.seed));
-      cut(found, rank_kept(options_.ranks, found));
+      found = decompose(matrices, low_rank_options(options_, dtype_, matrices.limit()));
+      cut(found, rank_kept(options_, dtype_, found));
     }
     return found;
   }
 
   void decompose_and_write(const PlannedExtract& tensor, ExtractedTensor& entry) {
     TensorMatrices matrices(tensor);
-    const Decomposition found = found_for(tensor, matrices);
+    Decomposition found = found_for(tensor, matrices);
     const bool has_bias = biases_.count(tensor.module) != 0;
-    if (found.rank() == 0 && !has_bias) {
+    if (found.rank() == 0 && !has_bias && common_rank(tensor) == 0) {
       entry.fate = ExtractFate::skipped;
       entry.reason = "the budget gives it no rank";
       return;
     }
-    NewModule module = module_of(tensor, found, std::max({uniform_, found.rank(), Index{1}}));
+    entry.certified_error = found.error;
+    entry.method = found.method;
+    const Index rank = std::max({common_rank(tensor), found.rank(), Index{1}});
+    NewModule module = module_of(tensor, std::move(found), rank);
     module.bias = bias_of(tensor);
     const NewModule stored = rounded(module, dtype_);
     check_range(stored, tensor);
     entry.rank = module.a.front().size(0);
-    entry.certified_error = found.error;
     entry.error = distance(matrices, tensor, stored);
-    entry.method = found.method;
-    if (options_.ranks.rank > matrices.limit()) {
+    if (options_.ranks.rank > matrices.limit() && common_rank(tensor) == 0) {
       entry.reason = "rank " + std::to_string(matrices.limit()) + " is all that it can have";
     }
     add(module, tensor, entry);
@@ -209,9 +221,9 @@ class Extraction {
     Decomposition none;
     none.b.emplace_back(Shape{tensor.pair.rows(), 0});
     none.a.emplace_back(Shape{0, tensor.pair.columns()});
-    NewModule module = module_of(tensor, none, 1);
+    entry.rank = std::max(common_rank(tensor), Index{1});
+    NewModule module = module_of(tensor, std::move(none), entry.rank);
     module.bias = bias_of(tensor);
-    entry.rank = 1;
     add(module, tensor, entry);
   }
 
@@ -304,6 +316,9 @@ class Extraction {
       config.fan_in_fan_out =
           config.fan_in_fan_out || (tensor.is_input_first && tensor.kind == AdapterKind::linear &&
                                     tensor.fate == ExtractFate::low_rank);
+      if (tensor.kind == AdapterKind::experts && tensor.fate == ExtractFate::low_rank) {
+        set_new_experts(config);
+      }
     }
     return config;
   }
@@ -312,9 +327,10 @@ class Extraction {
     const Index element = bits(dtype_) / 8;
     for (std::size_t i = 0; i < report.tensors.size(); ++i) {
       const ExtractedTensor& entry = report.tensors[i];
+      const PlannedExtract& tensor = plan_.tensors[i];
       report.rank = std::max(report.rank, entry.rank);
-      if (entry.fate != ExtractFate::low_rank) continue;
-      const Index numbers = entry.rank * TensorMatrices(plan_.tensors[i]).cost();
+      if (entry.rank == 0 || !(is_decomposed(tensor) || tensor.is_stacked)) continue;
+      const Index numbers = entry.rank * TensorMatrices(tensor).cost();
       report.parameters += numbers;
       report.bytes += static_cast<std::uint64_t>(numbers * element);
     }
@@ -322,6 +338,7 @@ class Extraction {
     report.parameters += fixed.parameters;
     report.bytes += fixed.bytes;
     total_errors(report);
+    note_missed_error(options_.ranks, report);
   }
 
   const ExtractSources& sources_;
@@ -333,6 +350,7 @@ class Extraction {
   ExtractReport report_;
   Index elements_ = 0;
   Index uniform_ = 0;                                    // one rank for all; 0: each its own
+  Index stacked_ = 0;                                    // of all that PEFT stacks
   std::map<std::string, const PlannedExtract*> biases_;  // by module
   std::map<std::string, Index> ranks_;
   std::optional<FactorStore> store_;

@@ -16,11 +16,13 @@ namespace eckart {
 
 /// How much is kept of each matrix: exactly one of the first four and the fifth.
 struct ExtractRanks {
-  Index rank = 0;             // of every matrix, at most min(m, n) of it
-  double energy = 0;          // the least rank that keeps this share of the squared norm
-  double relative_error = 0;  // the least rank whose error is at most this share of the norm
-  /// Of the whole adapter, what is saved whole included: numbers, or bytes of tensors. Ranks are
-  /// shared out over all matrices so that the total squared error is least (see rank_budget.h).
+  Index rank = 0;     // of every matrix, at most min(m, n) of it
+  double energy = 0;  // the least rank that keeps this share of the squared norm, before rounding
+  /// The least rank whose error is at most this share of the norm, of the factors as they are stored;
+  /// where rounding alone makes more, that of factors that are not rounded, which is noted.
+  double relative_error = 0;
+  /// Of the whole adapter, what is saved whole included: numbers, or bytes of the file. Ranks are
+  /// shared out over all matrices for what they keep (see rank_budget.h).
   std::optional<Index> budget_parameters = {};
   std::optional<Index> budget_bytes = {};
   Index max_rank = 0;  // with any of them; 0: none
@@ -81,12 +83,16 @@ ExtractReport preview_extract(const ExtractSources& sources, const ExtractOption
 /// Writes the adapter of tuned - base as a folder that PEFT loads: `adapter_config.json`,
 /// `adapter_model.safetensors` and `eckart_report.json`. Matrices through low_rank (Eckart and
 /// Young), the root of the singular values in each factor, alpha = rank, so that the scale is 1.
-/// With a consumer other than PEFT all factors have one rank, filled with zeros.
+/// With a consumer other than PEFT all factors have one rank, filled with zeros. Where files have a
+/// matrix an expert, PEFT stacks those of a layer: they and their routers have one rank, that of the
+/// config, and experts that have not changed are zeros.
 ///
 /// The folder appears whole (see OutputFolder), and a run that was killed goes on with the matrices
 /// that it had not finished: the bytes are the same. Cost: both models are read once, then about 4
 /// m n (rank + 100) FLOPs for each matrix; memory: one difference in float, or blocks of it where it
-/// has more than 2^26 elements. Results do not depend on the number of threads.
+/// has more than 2^26 elements, and the factors of one tensor, of fused experts of all, in float
+/// and as they are written. A budget keeps the factors that were found, in float, in the folder until
+/// it is done: four times what it gives. Results do not depend on the number of threads.
 ///
 /// Throws as plan_extract before anything is written; ArgumentError for ranks out of range, a
 /// budget that what is saved whole goes beyond, and factors too large for the dtype; FileError as

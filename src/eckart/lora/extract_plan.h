@@ -71,6 +71,10 @@ struct PlannedExtract {
   std::string reason;
   AdapterKind kind = AdapterKind::linear;
   bool is_input_first = false;
+  /// A matrix of one expert, or its layer's router: PEFT stacks them, so that all have one rank.
+  bool is_stacked = false;
+  /// Written as a LoRA of zeros, changed or not, because what PEFT stacks it with has one.
+  bool is_zero = false;
   /// A module that shares this tensor (a tied head): its part of the adapter is written for both.
   std::string tied_module;
   PairNorms norms;
@@ -80,7 +84,7 @@ struct ExtractPlan {
   std::vector<PlannedExtract> tensors;  // in natural order
   Dtype dtype = Dtype::f32;             // that most of the tuned matrices are stored in
   double base_norm = 0;                 // of all parameters
-  double difference_norm = 0;
+  double difference_norm = 0;           // of all that has changed
   std::vector<std::string> notes;  // sentences on decisions that a reader of the adapter must know
 };
 

@@ -2,11 +2,14 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/io/mapped_file.h"
+#include "eckart/lora/adapter_parts.h"
 #include "eckart/lora/rank_budget.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -15,14 +18,31 @@
 namespace eckart {
 namespace {
 
-void check_share(const char* name, double share) {
-  if (share == 0 || (share > 0 && share < 1)) return;
-  throw_argument_error("extract: " + std::string(name) + " is " + std::to_string(share) +
-                       ", but it must be above 0 and below 1");
+// ||A~ - A|| and the like of factors rounded to a dtype, as a share of the product's norm: measured
+// on random factors, of which both are rounded, and a tenth more.
+double rounding_share(Dtype dtype) {
+  if (dtype == Dtype::bf16) return 2.6e-3;
+  return dtype == Dtype::f16 ? 3.3e-4 : 0;
 }
 
-bool is_low_rank(const PlannedExtract& tensor) {
-  return tensor.fate == ExtractFate::low_rank && tensor.norms.difference > 0;
+// The share of the norm that cutting ranks may lose, so that rounding, which is independent of it,
+// makes it no more than was asked for. Where rounding alone makes more, it is as it was.
+double error_before_rounding(const ExtractRanks& ranks, Dtype dtype) {
+  const double asked = ranks.relative_error, lost = rounding_share(dtype);
+  return asked > lost ? std::sqrt(asked * asked - lost * lost) : asked;
+}
+
+// Tensors of one rank, and what one more costs them.
+struct Candidate {
+  std::vector<const PlannedExtract*> tensors;
+  Index limit = 0;
+  Index wanted = 0;       // rank asked of low_rank; 0: as it is
+  bool is_whole = false;  // it has no further singular values
+};
+
+void add_squares(const std::vector<double>& more, std::vector<double>& squares) {
+  squares.resize(std::max(squares.size(), more.size()));
+  for (std::size_t k = 0; k < more.size(); ++k) squares[k] += more[k];
 }
 
 // The matrices that have taken all that is known of them and might take more: what is not known of
@@ -32,14 +52,14 @@ std::vector<bool> at_their_end(const std::vector<RankCandidate>& matrices,
   double least_gain = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     budget -= ranks[i] * matrices[i].parameters;
-    if (ranks[i] == 0) continue;
+    if (ranks[i] <= matrices[i].least_rank) continue;
     least_gain = std::min(least_gain, matrices[i].squares[static_cast<std::size_t>(ranks[i] - 1)] /
                                           static_cast<double>(matrices[i].parameters));
   }
   std::vector<bool> result(matrices.size());
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     const RankCandidate& matrix = matrices[i];
-    if (ranks[i] == 0 || ranks[i] < static_cast<Index>(matrix.squares.size())) continue;
+    if (matrix.squares.empty() || ranks[i] < static_cast<Index>(matrix.squares.size())) continue;
     const double bound = matrix.squares.back() / static_cast<double>(matrix.parameters);
     result[i] = bound > least_gain || matrix.parameters <= budget;
   }
@@ -62,34 +82,48 @@ void check_ranks(const ExtractRanks& ranks) {
                          std::to_string(std::min(ranks.rank, ranks.max_rank)) +
                          ", but it must be at least 1");
   }
-  check_share("energy", ranks.energy);
-  check_share("relative error", ranks.relative_error);
+  if (!(ranks.energy >= 0 && ranks.energy <= 1)) {
+    throw_argument_error("extract: energy is " + std::to_string(ranks.energy) +
+                         ", but it must be above 0 and at most 1");
+  }
+  if (!(ranks.relative_error >= 0 && ranks.relative_error < 1)) {
+    throw_argument_error("extract: relative error is " + std::to_string(ranks.relative_error) +
+                         ", but it must be above 0 and below 1");
+  }
 }
 
-LowRankOptions low_rank_options(const ExtractRanks& ranks, Index limit, std::uint64_t seed) {
-  LowRankOptions options{.seed = seed};
+LowRankOptions low_rank_options(const ExtractOptions& options, Dtype dtype, Index limit) {
+  const ExtractRanks& ranks = options.ranks;
+  LowRankOptions asked{.seed = options.seed};
   const Index cap = ranks.max_rank > 0 ? std::min(ranks.max_rank, limit) : limit;
   if (ranks.rank > 0) {
-    options.rank = std::min(ranks.rank, cap);
-  } else if (cap < limit) {
-    options.rank = cap;  // the least rank that is asked for is then one of its prefixes
+    asked.rank = std::min(ranks.rank, cap);
+  } else if (cap < limit || ranks.energy == 1) {
+    asked.rank = cap;  // the least rank that is asked for is then one of its prefixes
   } else {
-    options.energy = ranks.energy;
-    options.relative_error = ranks.relative_error;
+    asked.energy = ranks.energy;
+    asked.relative_error = error_before_rounding(ranks, dtype);
   }
-  return options;
+  return asked;
 }
 
-Index rank_kept(const ExtractRanks& ranks, const Decomposition& found) {
+Index rank_kept(const ExtractOptions& options, Dtype dtype, const Decomposition& found) {
+  const ExtractRanks& ranks = options.ranks;
   if (ranks.energy > 0) return std::max<Index>(1, rank_for(found, 1 - ranks.energy));
   if (ranks.relative_error > 0) {
-    return std::max<Index>(1, rank_for(found, ranks.relative_error * ranks.relative_error));
+    const double error = error_before_rounding(ranks, dtype);
+    return std::max<Index>(1, rank_for(found, error * error));
   }
   return found.rank();
 }
 
+bool is_decomposed(const PlannedExtract& tensor) {
+  return tensor.fate == ExtractFate::low_rank && tensor.norms.difference > 0 && !tensor.is_zero;
+}
+
 FixedSize fixed_size(const ExtractPlan& plan, Dtype dtype) {
   FixedSize fixed;
+  std::vector<std::pair<std::string, Shape>> listed;
   // With one bias that has changed, every layer with a LoRA and a bias has one.
   std::set<std::string> with_lora;
   for (const PlannedExtract& tensor : plan.tensors) {
@@ -100,7 +134,26 @@ FixedSize fixed_size(const ExtractPlan& plan, Dtype dtype) {
                   [](const PlannedExtract& tensor) { return tensor.fate == ExtractFate::bias; });
   for (const PlannedExtract& tensor : plan.tensors) {
     const Index copies = tensor.tied_module.empty() ? 1 : 2;
+    if (tensor.fate == ExtractFate::low_rank || tensor.is_zero) {
+      const TensorMatrices sizes(tensor);
+      const Shape factor({sizes.rows() * sizes.count(), sizes.columns() * sizes.count()});
+      const std::size_t levels = tensor.kind == AdapterKind::experts ? 1 : 0;
+      for (Index copy = 0; copy < copies; ++copy) {
+        const std::string& name = copy == 0 ? tensor.module : tensor.tied_module;
+        for (int side = 0; side < 2; ++side) {
+          listed.emplace_back(name + std::string(levels * 11, ' ') + ".lora_embedding_A", factor);
+        }
+      }
+      if (!is_decomposed(tensor) && !tensor.is_stacked) {
+        fixed.parameters += sizes.cost();
+        fixed.bytes += stored_bytes(dtype, sizes.cost()).value_or(0);
+      }
+    }
     if (tensor.fate == ExtractFate::full) {
+      for (Index copy = 0; copy < copies; ++copy) {
+        const std::string& name = copy == 0 ? tensor.module : tensor.tied_module;
+        listed.emplace_back(name + "." + tensor.parameter, tensor.shape);
+      }
       const Dtype stored = tensor.pair.tuned->is_quantized ? dtype : tensor.pair.tuned->dtype;
       fixed.parameters += copies * tensor.shape.count();
       fixed.bytes += static_cast<std::uint64_t>(copies) *
@@ -108,16 +161,19 @@ FixedSize fixed_size(const ExtractPlan& plan, Dtype dtype) {
     } else if (has_biases && tensor.parameter == "bias" && with_lora.count(tensor.module) != 0) {
       fixed.parameters += tensor.shape.count();
       fixed.bytes += stored_bytes(dtype, tensor.shape.count()).value_or(0);
+      listed.emplace_back(tensor.module + ".lora_B.bias", tensor.shape);
     }
   }
+  fixed.header_bytes = detail::most_header_bytes(listed);
   return fixed;
 }
 
 Index factor_budget(const ExtractRanks& ranks, const FixedSize& fixed, Dtype dtype) {
   const Index element = bits(dtype) / 8;
-  const Index room = ranks.budget_parameters
-                         ? *ranks.budget_parameters - fixed.parameters
-                         : (*ranks.budget_bytes - static_cast<Index>(fixed.bytes)) / element;
+  const Index room =
+      ranks.budget_parameters
+          ? *ranks.budget_parameters - fixed.parameters
+          : (*ranks.budget_bytes - static_cast<Index>(fixed.bytes + fixed.header_bytes)) / element;
   if (room > 0) return room;
   throw_argument_error(
       "extract: the budget is " +
@@ -125,14 +181,15 @@ Index factor_budget(const ExtractRanks& ranks, const FixedSize& fixed, Dtype dty
                ? std::to_string(*ranks.budget_parameters) +
                      " numbers, but what is saved whole takes " + std::to_string(fixed.parameters)
                : std::to_string(*ranks.budget_bytes) + " bytes, but what is saved whole takes " +
-                     std::to_string(fixed.bytes)),
+                     std::to_string(fixed.bytes) + " and the file's header up to " +
+                     std::to_string(fixed.header_bytes)),
       "--embeddings lora or skip takes less, and so does --norms skip");
 }
 
 Index uniform_rank(const ExtractPlan& plan, Index budget) {
   Index cost = 0;
   for (const PlannedExtract& tensor : plan.tensors) {
-    if (is_low_rank(tensor)) cost += TensorMatrices(tensor).cost();
+    if (is_decomposed(tensor)) cost += TensorMatrices(tensor).cost();
   }
   if (cost > 0 && budget >= cost) return budget / cost;
   throw_argument_error("extract: the budget has room for " + std::to_string(budget) +
@@ -164,40 +221,86 @@ std::vector<double> FactorStore::energies(const PlannedExtract& tensor) const {
       .get<std::vector<double>>();
 }
 
+namespace {
+
+bool has_bias(const ExtractPlan& plan, const PlannedExtract& tensor) {
+  return std::any_of(plan.tensors.begin(), plan.tensors.end(), [&](const PlannedExtract& other) {
+    return other.fate == ExtractFate::bias && other.module == tensor.module;
+  });
+}
+
+// Each matrix by itself, but what is stacked together.
+std::vector<Candidate> candidates_of(const ExtractPlan& plan, const ExtractRanks& ranks,
+                                     std::vector<RankCandidate>& matrices) {
+  std::vector<Candidate> candidates;
+  std::optional<std::size_t> stack;
+  for (const PlannedExtract& tensor : plan.tensors) {
+    const bool is_stacked = tensor.is_stacked;
+    if (!is_decomposed(tensor) && !(is_stacked && tensor.fate != ExtractFate::full)) continue;
+    const TensorMatrices sizes(tensor);
+    if (!is_stacked || !stack) {
+      if (is_stacked) stack = candidates.size();
+      candidates.emplace_back();
+      matrices.push_back(
+          {.squares = {}, .least_rank = !is_stacked && has_bias(plan, tensor) ? 1 : 0});
+    }
+    const std::size_t at = is_stacked ? *stack : candidates.size() - 1;
+    matrices[at].parameters += sizes.cost();
+    if (!is_decomposed(tensor)) continue;
+    const Index limit =
+        ranks.max_rank > 0 ? std::min(ranks.max_rank, sizes.limit()) : sizes.limit();
+    candidates[at].limit = std::max(candidates[at].limit, limit);
+    candidates[at].tensors.push_back(&tensor);
+  }
+  return candidates;
+}
+
+void check_least(const std::vector<RankCandidate>& matrices, Index budget) {
+  Index least = 0;
+  for (const RankCandidate& matrix : matrices) least += matrix.least_rank * matrix.parameters;
+  if (least <= budget) return;
+  throw_argument_error("extract: the budget has room for " + std::to_string(budget) +
+                           " numbers of factors, but the modules whose biases have changed take " +
+                           std::to_string(least),
+                       "--biases skip takes none");
+}
+
+void check_any(const std::vector<RankCandidate>& matrices, const std::vector<Index>& shared,
+               Index budget) {
+  if (std::any_of(shared.begin(), shared.end(), [](Index rank) { return rank > 0; })) return;
+  Index least = matrices.front().parameters;
+  for (const RankCandidate& matrix : matrices) least = std::min(least, matrix.parameters);
+  throw_argument_error("extract: the budget has room for " + std::to_string(budget) +
+                       " numbers of factors, but rank 1 of the smallest matrix takes " +
+                       std::to_string(least));
+}
+
+}  // namespace
+
 std::map<std::string, Index> FactorStore::share(
     const ExtractRanks& ranks, Index budget, std::uint64_t seed,
     const std::function<void(const PlannedExtract&)>& on_done) {
-  struct Candidate {
-    const PlannedExtract* tensor = nullptr;
-    Index limit = 0;
-    Index wanted = 0;       // rank asked of low_rank; 0: as it is
-    bool is_whole = false;  // it has no further singular values
-  };
-  std::vector<Candidate> candidates;
   std::vector<RankCandidate> matrices;
-  Index cost = 0;
-  for (const PlannedExtract& tensor : plan_.tensors) {
-    if (!is_low_rank(tensor)) continue;
-    const TensorMatrices sizes(tensor);
-    const Index limit =
-        ranks.max_rank > 0 ? std::min(ranks.max_rank, sizes.limit()) : sizes.limit();
-    candidates.push_back({.tensor = &tensor, .limit = limit});
-    matrices.push_back({{}, sizes.cost()});
-    cost += sizes.cost();
-  }
+  std::vector<Candidate> candidates = candidates_of(plan_, ranks, matrices);
   if (candidates.empty()) return {};
+  check_least(matrices, budget);
+  Index cost = 0;
+  for (const RankCandidate& matrix : matrices) cost += matrix.parameters;
   // Four times the rank that equal shares would have, so that few have to be done again.
   const Index first = std::max<Index>(8, 4 * (budget / cost));
   for (Candidate& one : candidates) one.wanted = std::min(first, one.limit);
   std::vector<Index> shared;
   for (bool is_done = false; !is_done;) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (candidates[i].wanted == 0) continue;
-      add(*candidates[i].tensor, {.rank = candidates[i].wanted, .seed = seed});
-      matrices[i].squares = energies(*candidates[i].tensor);
-      candidates[i].is_whole =
-          static_cast<Index>(matrices[i].squares.size()) < candidates[i].wanted;
-      on_done(*candidates[i].tensor);
+      Candidate& one = candidates[i];
+      if (one.wanted == 0) continue;
+      matrices[i].squares.clear();
+      for (const PlannedExtract* tensor : one.tensors) {
+        add(*tensor, {.rank = std::min(one.wanted, TensorMatrices(*tensor).limit()), .seed = seed});
+        add_squares(energies(*tensor), matrices[i].squares);
+        on_done(*tensor);
+      }
+      one.is_whole = static_cast<Index>(matrices[i].squares.size()) < one.wanted;
     }
     shared = share_rank_budget(matrices, budget);
     const std::vector<bool> wants_more = at_their_end(matrices, shared, budget);
@@ -210,18 +313,12 @@ std::map<std::string, Index> FactorStore::share(
       is_done = is_done && !has_more;
     }
   }
+  check_any(matrices, shared, budget);
   std::map<std::string, Index> result;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    result[candidates[i].tensor->name] = shared[i];
+    for (const PlannedExtract* tensor : candidates[i].tensors) result[tensor->name] = shared[i];
   }
-  if (std::any_of(shared.begin(), shared.end(), [](Index rank) { return rank > 0; })) {
-    return result;
-  }
-  Index least = matrices.front().parameters;
-  for (const RankCandidate& matrix : matrices) least = std::min(least, matrix.parameters);
-  throw_argument_error("extract: the budget has room for " + std::to_string(budget) +
-                       " numbers of factors, but rank 1 of the smallest matrix takes " +
-                       std::to_string(least));
+  return result;
 }
 
 }  // namespace eckart

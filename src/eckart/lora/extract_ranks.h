@@ -5,6 +5,7 @@
 #include "eckart/lora/extract.h"
 #include "eckart/lora/output_folder.h"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -15,15 +16,21 @@ namespace eckart {
 /// Throws ArgumentError unless exactly one of the ways to choose ranks is given, and in range.
 void check_ranks(const ExtractRanks& ranks);
 
-/// What is asked of low_rank for matrices whose largest rank is `limit`.
-LowRankOptions low_rank_options(const ExtractRanks& ranks, Index limit, std::uint64_t seed);
-/// What is kept of what low_rank found.
-Index rank_kept(const ExtractRanks& ranks, const Decomposition& found);
+/// What is asked of low_rank for matrices whose largest rank is `limit`, when the factors are stored
+/// as `dtype`: an error that is to hold after rounding leaves room for it.
+LowRankOptions low_rank_options(const ExtractOptions& options, Dtype dtype, Index limit);
+/// What is kept of what low_rank found, of the same options.
+Index rank_kept(const ExtractOptions& options, Dtype dtype, const Decomposition& found);
 
-/// Numbers that the adapter holds besides factors: what is saved whole, and biases.
+/// Whether a tensor of a plan has factors that are not all zeros.
+bool is_decomposed(const PlannedExtract& tensor);
+
+/// What the adapter holds besides the factors whose ranks are chosen: what is saved whole, biases,
+/// the zeros that carry biases, and what describes them all.
 struct FixedSize {
   Index parameters = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t header_bytes = 0;  // of the file, at most
 };
 FixedSize fixed_size(const ExtractPlan& plan, Dtype dtype);
 
@@ -40,6 +47,7 @@ class FactorStore {
 
   /// Decomposes with these options, unless a killed run has.
   void add(const PlannedExtract& tensor, const LowRankOptions& options);
+  bool has(const PlannedExtract& tensor) const { return part_of_.count(tensor.name) != 0; }
   /// Tensors that a killed run had decomposed.
   Index n_resumed() const { return static_cast<Index>(resumed_.size()); }
   Decomposition load(const PlannedExtract& tensor) const;
@@ -47,7 +55,8 @@ class FactorStore {
   std::vector<double> energies(const PlannedExtract& tensor) const;
 
   /// Ranks of all low-rank tensors for a budget of numbers, by name. A matrix of which the budget
-  /// would take more than was found is decomposed again, to twice the rank.
+  /// would take more than was found is decomposed again, to twice the rank. What PEFT stacks has one
+  /// rank; a module with a bias has at least one.
   std::map<std::string, Index> share(const ExtractRanks& ranks, Index budget, std::uint64_t seed,
                                      const std::function<void(const PlannedExtract&)>& on_done);
 

@@ -1,7 +1,9 @@
 #include "eckart/lora/extract_report.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace eckart {
@@ -62,6 +64,27 @@ void total_errors(ExtractReport& report) {
     }
     report.error = std::hypot(report.error, tensor.error);
   }
+}
+
+void note_missed_error(const ExtractRanks& ranks, ExtractReport& report) {
+  const double asked = ranks.relative_error;
+  if (asked == 0) return;
+  Index n = 0;
+  double largest = 0;
+  for (const ExtractedTensor& entry : report.tensors) {
+    const bool is_missed =
+        entry.fate == ExtractFate::low_rank && entry.error > asked * entry.difference_norm;
+    if (!is_missed) continue;
+    ++n;
+    largest = std::max(largest, share(entry.error, entry.difference_norm));
+  }
+  if (n == 0) return;
+  const std::string why =
+      ranks.max_rank > 0
+          ? "the largest rank, or the rounding of the factors, does not let it be less"
+          : fmt::format("{} rounds the factors by so much", to_string(report.dtype));
+  report.notes.push_back(fmt::format("the error is above {:.3g} for {} {}, at most {:.3g}: {}",
+                                     asked, n, n == 1 ? "matrix" : "matrices", largest, why));
 }
 
 std::string entry_text(const ExtractedTensor& entry) {

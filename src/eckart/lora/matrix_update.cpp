@@ -45,7 +45,8 @@ struct Pair {
   double scale = 1;
 };
 
-Pair pair_of(const MergeSources& sources, const PlannedDelta& delta, Index matrix) {
+// `rows`: of the tensor's matrices.
+Pair pair_of(const MergeSources& sources, const PlannedDelta& delta, Index matrix, Index rows) {
   const Adapter& adapter = sources.adapters[delta.adapter];
   const AdapterModule& module = *delta.module;
   if (delta.is_bias) {
@@ -55,11 +56,14 @@ Pair pair_of(const MergeSources& sources, const PlannedDelta& delta, Index matri
                  {values.data(), static_cast<std::size_t>(values.count())});
     return {Tensor<float>({1, 1}, 1.0f), std::move(values), module.scale * delta.weight};
   }
-  AdapterFactors factors = load_factors(adapter, module, matrix);
-  const Tensor<float> a_t(factors.a.view().transpose());
-  const double scale = factors.scale * delta.weight;
-  if (delta.is_transposed) return {a_t, std::move(factors.b), scale};
-  return {std::move(factors.b), a_t, scale};
+  AdapterFactors factors = load_factors(adapter, module, delta.expert.value_or(matrix));
+  Tensor<float> a_t(factors.a.view().transpose());
+  Pair pair{std::move(factors.b), std::move(a_t), factors.scale * delta.weight};
+  if (delta.is_transposed) std::swap(pair.left, pair.right_t);
+  if (delta.expert) {
+    pair.left = Tensor<float>(pair.left.view().slice(0, {delta.first_row, delta.first_row + rows}));
+  }
+  return pair;
 }
 
 }  // namespace
@@ -95,7 +99,7 @@ void MatrixUpdate<T>::add_factors(const MergeSources& sources, const PlannedTens
     std::vector<Pair> pairs;
     Index rank = 0;
     for (const PlannedDelta& delta : tensor.deltas) {
-      pairs.push_back(pair_of(sources, delta, matrix));
+      pairs.push_back(pair_of(sources, delta, matrix, tensor.rows));
       rank += pairs.back().left.size(1);
     }
     Factors all{Tensor<T>::uninitialized({tensor.rows, rank}),

@@ -24,13 +24,21 @@ class Orientation {
   /// Whether B A, or its transpose, has the tensor's sizes.
   bool fits(const MatrixFit& fit) const { return fits_straight(fit) || fits_turned(fit); }
   /// Whether the transpose is added. Sizes decide; where both would do, the table; without one,
-  /// how the adapter's other modules (`all`) lie, and its `fan_in_fan_out`. Throws ArgumentError
-  /// where these disagree.
+  /// how the adapter's other modules (`all`) lie, and its `fan_in_fan_out`. Of square experts how its
+  /// other experts lie, else PEFT's version and the table. Throws ArgumentError where these disagree,
+  /// and of experts where nothing says.
   bool is_transposed(const MatrixFit& fit, const std::vector<MatrixFit>& all) const;
 
  private:
   static bool fits_straight(const MatrixFit& fit);
   static bool fits_turned(const MatrixFit& fit);
+  struct Others {
+    bool any_straight = false;
+    bool any_turned = false;
+  };
+  // How modules of a kind lie whose sizes say so.
+  static Others others_of(AdapterKind kind, const std::vector<MatrixFit>& all);
+  bool is_expert_transposed(const MatrixFit& fit, const std::vector<MatrixFit>& all) const;
 
   const Adapter& adapter_;
 };

@@ -4,6 +4,7 @@
 #include "eckart/io/findings.h"
 #include "eckart/io/scan.h"
 #include "eckart/lora/merge_errors.h"
+#include "eckart/lora/merge_experts.h"
 #include "eckart/lora/merge_orientation.h"
 #include "eckart/lora/merge_settle.h"
 #include "eckart/lora/tied_embeddings.h"
@@ -80,6 +81,7 @@ class Planner {
     if (sources_.architecture != nullptr) {
       matches = match_specs(*sources_.architecture, sources_.tensors);
     }
+    std::vector<Shape> shapes;
     for (std::size_t i = 0; i < sources_.tensors.size(); ++i) {
       const LogicalTensor& tensor = sources_.tensors[i];
       const CheckpointTensor& values = sources_.base.tensors()[tensor.values];
@@ -90,11 +92,15 @@ class Planner {
                             .stored = values.stored,
                             .base = &tensor};
       by_name_.emplace(planned.name, plan_.tensors.size());
+      shapes.push_back(planned.shape);
       plan_.tensors.push_back(std::move(planned));
       const bool is_known = sources_.architecture != nullptr && matches.of[i].spec >= 0;
       specs_.push_back(
           is_known ? &sources_.architecture->tensors[static_cast<std::size_t>(matches.of[i].spec)]
                    : nullptr);
+    }
+    if (sources_.architecture != nullptr) {
+      experts_ = ExpertTable(*sources_.architecture, matches, shapes);
     }
   }
 
@@ -187,29 +193,52 @@ class Planner {
 
   void take_modules(std::size_t number) {
     const Adapter& adapter = sources_.adapters[number];
-    std::vector<std::pair<std::size_t, const AdapterModule*>> products;
+    std::vector<Product> products;
+    std::vector<MatrixFit> fits;
     for (const AdapterModule& module : adapter.modules()) {
-      const bool is_parameter = module.kind == AdapterKind::experts;
-      const std::string name = module.name + (is_parameter ? "" : ".weight");
-      const std::vector<std::size_t> entries = entries_of(name);
-      if (entries.empty()) fail_unmatched(adapter, module.name);
-      for (const std::size_t entry : entries) products.emplace_back(entry, &module);
+      add_products(adapter, module, products, fits);
       if (module.bias != nullptr) take_bias(number, module);
     }
     const Orientation orientation(adapter);
-    std::vector<MatrixFit> fits;
-    for (const auto& [entry, module] : products) {
-      fits.push_back({module, plan_.tensors[entry].shape, specs_[entry]});
-      if (!orientation.fits(fits.back())) {
-        fail_shape(adapter, plan_.tensors[entry], sizes_of(*module));
-      }
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      if (orientation.fits(fits[i])) continue;
+      PlannedTensor stored = plan_.tensors[products[i].entry];
+      stored.shape = fits[i].shape;
+      fail_shape(adapter, stored, sizes_of(*fits[i].module));
     }
     for (std::size_t i = 0; i < products.size(); ++i) {
       PlannedDelta delta{.adapter = number,
-                         .module = products[i].second,
+                         .module = fits[i].module,
                          .weight = weight_of(number),
-                         .is_transposed = orientation.is_transposed(fits[i], fits)};
-      add_delta(plan_.tensors[products[i].first], delta);
+                         .is_transposed = orientation.is_transposed(fits[i], fits),
+                         .expert = products[i].expert,
+                         .first_row = products[i].first_row};
+      add_delta(plan_.tensors[products[i].entry], delta);
+    }
+  }
+
+  // What a module's B A, or a part of it, is added to.
+  struct Product {
+    std::size_t entry = 0;
+    std::optional<Index> expert = {};
+    Index first_row = 0;
+  };
+
+  void add_products(const Adapter& adapter, const AdapterModule& module,
+                    std::vector<Product>& products, std::vector<MatrixFit>& fits) {
+    const bool is_parameter = module.kind == AdapterKind::experts;
+    const std::vector<std::size_t> entries =
+        entries_of(module.name + (is_parameter ? "" : ".weight"));
+    for (const std::size_t entry : entries) {
+      products.push_back({.entry = entry});
+      fits.push_back({&module, plan_.tensors[entry].shape, specs_[entry]});
+    }
+    if (!entries.empty()) return;
+    const FusedExperts fused = is_parameter ? experts_.find(module.name) : FusedExperts();
+    if (fused.parts.empty()) fail_unmatched(adapter, module.name);
+    for (const ExpertPart& part : fused.parts) {
+      products.push_back({part.entry, part.expert, part.first_row});
+      fits.push_back({&module, fused.shape, specs_[part.entry]});
     }
   }
 
@@ -295,6 +324,7 @@ class Planner {
   MergePlan plan_;
   std::map<std::string, std::size_t> by_name_;
   std::vector<const TensorSpec*> specs_;  // one an entry
+  ExpertTable experts_;
 };
 
 void Planner::set_matrix_sizes(PlannedTensor& tensor) {

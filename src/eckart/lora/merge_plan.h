@@ -52,6 +52,10 @@ struct PlannedDelta {
   double weight = 1;
   bool is_bias = false;        // the module's bias, instead of its B A
   bool is_transposed = false;  // the matrix is stored input x output
+  /// Of fused experts that the base holds one by one: which of them, and the first of its B A's rows
+  /// (after transposing) that are this matrix's.
+  std::optional<Index> expert = {};
+  Index first_row = 0;
 };
 
 /// One tensor of the result.
@@ -90,7 +94,9 @@ struct MergePlan {
 /// Plans a merge. The adapters' modules are resolved (see Adapter::resolve_names). Throws
 /// ArgumentError:
 /// - a module or saved tensor that fits nothing of the base, with the closest names;
-/// - shapes that do not go together; a square matrix of which nothing says how it lies is taken as
+/// - shapes that do not go together; fused experts (target_parameters) go to a base that has a matrix
+///   an expert by the family's table; of square ones nothing says how they lie: PEFT's version, the
+///   family or other experts must; a square matrix of which nothing says how it lies is taken as
 ///   PyTorch's Linear (output x input) unless the adapter says `fan_in_fan_out` or its other
 ///   modules lie the other way;
 /// - two adapters that save one tensor, or one that saves what another changes; a weight other than

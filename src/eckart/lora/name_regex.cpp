@@ -3,6 +3,7 @@
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -70,20 +71,91 @@ std::optional<std::string_view> NameRegex::first_group(std::string_view name) co
 
 bool NameRegex::matches(std::string_view name) const { return first_group(name).has_value(); }
 
+namespace {
+
+bool is_word(char letter) {
+  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         (letter >= '0' && letter <= '9') || letter == '_' || letter == '-';
+}
+
+// The one name that a key such as `^model\.norm` fits, or nothing.
+std::optional<std::string> whole_name(std::string_view key) {
+  if (key.empty() || key.front() != '^') return std::nullopt;
+  std::string name;
+  for (std::size_t i = 1; i < key.size(); ++i) {
+    if (is_word(key[i])) {
+      name += key[i];
+    } else if (key[i] == '\\' && i + 1 < key.size() && (key[i + 1] == '.' || key[i + 1] == '-')) {
+      name += key[++i];
+    } else {
+      return std::nullopt;
+    }
+  }
+  return name;
+}
+
+bool is_plain(std::string_view key) {
+  return !key.empty() && std::all_of(key.begin(), key.end(),
+                                     [](char letter) { return is_word(letter) || letter == '.'; });
+}
+
+// Whether a name ends with the key, behind a point or as a whole; a point of the key is any letter.
+bool ends_with_plain(std::string_view name, std::string_view key) {
+  if (name.size() < key.size()) return false;
+  const std::size_t begin = name.size() - key.size();
+  if (begin > 0 && name[begin - 1] != '.') return false;
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    if (key[i] != name[begin + i] && key[i] != '.') return false;
+  }
+  return true;
+}
+
+bool is_ascii(std::string_view name) {
+  return std::all_of(name.begin(), name.end(), [](char letter) {
+    return static_cast<unsigned char>(letter) < 0x80 && letter != '\n';
+  });
+}
+
+}  // namespace
+
 NamePatterns::NamePatterns(const std::vector<std::string>& keys) {
-  expressions_.reserve(keys.size());
-  for (const std::string& key : keys) {
-    // By itself first, so that the message is about the key and brackets close within it.
-    static_cast<void>(NameRegex(key));
-    expressions_.emplace_back("(.*\\.)?(" + key + ")$");
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::string& key = keys[i];
+    if (const std::optional<std::string> name = whole_name(key)) {
+      whole_.emplace(*name, i);
+    } else if (is_plain(key)) {
+      plain_[key.size()].emplace_back(i, key);
+    } else {
+      // By itself first, so that the message is about the key and brackets close within it.
+      static_cast<void>(NameRegex(key));
+      expressions_.emplace_back(i, NameRegex("(.*\\.)?(" + key + ")$"));
+    }
   }
 }
 
 std::optional<std::size_t> NamePatterns::find(std::string_view name) const {
-  for (std::size_t i = 0; i < expressions_.size(); ++i) {
-    if (expressions_[i].matches(name)) return i;
+  std::optional<std::size_t> first;
+  const auto take = [&](std::size_t at) { first = std::min(at, first.value_or(at)); };
+  if (const auto found = whole_.find(std::string(name)); found != whole_.end()) take(found->second);
+  // A point stands for one letter, which of others than ASCII is several bytes.
+  const bool is_simple = is_ascii(name);
+  for (const auto& [size, keys] : plain_) {
+    if (size > name.size() && is_simple) break;
+    if (is_simple && size < name.size() && name[name.size() - size - 1] != '.') continue;
+    for (const auto& [at, key] : keys) {
+      if (first && at > *first) break;
+      if (is_simple ? ends_with_plain(name, key)
+                    : NameRegex("(.*\\.)?(" + key + ")$").matches(name)) {
+        take(at);
+        break;
+      }
+    }
   }
-  return std::nullopt;
+  for (const auto& [at, expression] : expressions_) {
+    if (first && at > *first) break;
+    if (expression.matches(name)) take(at);
+  }
+  return first;
 }
 
 }  // namespace eckart::detail

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace eckart::detail {
@@ -33,7 +36,9 @@ class NameRegex {
 };
 
 /// The keys of a rank_pattern or alpha_pattern: each stands for `(.*\.)?(KEY)$`, and the first that
-/// fits a name counts.
+/// fits a name counts. Keys that are a whole name, as Eckart writes them (`^` and letters, escaped),
+/// are looked up, and those of letters, digits, `_`, `-` and `.` alone compared, so that
+/// thousands of keys and names take a moment; others go through PCRE2.
 class NamePatterns {
  public:
   NamePatterns() = default;
@@ -44,7 +49,10 @@ class NamePatterns {
   std::optional<std::size_t> find(std::string_view name) const;
 
  private:
-  std::vector<NameRegex> expressions_;
+  // Whole names, and keys of letters and points by their length, with their positions.
+  std::unordered_map<std::string, std::size_t> whole_;
+  std::map<std::size_t, std::vector<std::pair<std::size_t, std::string>>> plain_;
+  std::vector<std::pair<std::size_t, NameRegex>> expressions_;
 };
 
 }  // namespace eckart::detail

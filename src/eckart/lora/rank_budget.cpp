@@ -18,6 +18,7 @@ std::vector<Index> share_rank_budget(const std::vector<RankCandidate>& candidate
                          ", but it must be at least 0");
   }
   std::vector<Index> ranks(candidates.size(), 0);
+  Index least = 0;
   // The best next component of each matrix: what it keeps for a parameter, then the first matrix.
   struct Next {
     double gain;
@@ -28,10 +29,12 @@ std::vector<Index> share_rank_budget(const std::vector<RankCandidate>& candidate
   };
   std::priority_queue<Next> queue;
   const auto offer = [&](std::size_t i) {
-    const auto& [squares, parameters] = candidates[i];
+    const std::vector<double>& squares = candidates[i].squares;
     const auto rank = static_cast<std::size_t>(ranks[i]);
     if (rank >= squares.size() || (max_rank > 0 && ranks[i] >= max_rank)) return;
-    if (squares[rank] > 0) queue.push({squares[rank] / static_cast<double>(parameters), i});
+    if (squares[rank] > 0) {
+      queue.push({squares[rank] / static_cast<double>(candidates[i].parameters), i});
+    }
   };
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (candidates[i].parameters < 1) {
@@ -39,8 +42,15 @@ std::vector<Index> share_rank_budget(const std::vector<RankCandidate>& candidate
                            std::to_string(candidates[i].parameters) +
                            " parameters, but it must be at least 1");
     }
+    ranks[i] = candidates[i].least_rank;
+    least += ranks[i] * candidates[i].parameters;
     offer(i);
   }
+  if (least > budget) {
+    throw_argument_error("share_rank_budget: the budget is " + std::to_string(budget) +
+                         " parameters, but the least ranks cost " + std::to_string(least));
+  }
+  budget -= least;
   while (!queue.empty()) {
     const std::size_t i = queue.top().candidate;
     queue.pop();

@@ -108,6 +108,7 @@ class Planner {
     }
     const bool any_bias = std::any_of(parts_.begin(), parts_.end(),
                                       [](const auto& entry) { return has_bias(entry.second); });
+    plan_.has_biases = any_bias;
     for (const auto& entry : parts_) {
       const std::string& name = entry.first;
       const std::vector<Part>& parts = entry.second;
@@ -202,6 +203,27 @@ class Planner {
          "merge one of the adapters into the base instead");
   }
 
+  // Square experts of two conventions add up wrongly, and nothing else tells them apart.
+  void check_expert_layouts(const Adapter& a, const Adapter& b) const {
+    const auto has_square = [](const AdapterModule& module) {
+      return module.kind == AdapterKind::experts && module.d_out == module.d_in;
+    };
+    const auto lies = [](const Adapter& adapter) {
+      return has_old_experts(adapter.config()).value_or(false);
+    };
+    if (lies(a) == lies(b)) return;
+    for (const Adapter* adapter : {&a, &b}) {
+      const auto found =
+          std::find_if(adapter->modules().begin(), adapter->modules().end(), has_square);
+      if (found == adapter->modules().end()) continue;
+      fail(fmt::format(
+               "{} has square experts, and one of {} and {} was saved by PEFT before 0.19.1, "
+               "which had their factors the other way round than later ones",
+               printable(found->name), path_of(a), path_of(b)),
+           "merge them into the base one after the other");
+    }
+  }
+
   AdapterConfig merged_config() {
     AdapterConfig config = adapters_.front().adapter->config();
     for (const WeightedAdapter& one : adapters_) {
@@ -212,6 +234,7 @@ class Planner {
                          other.fan_in_fan_out, path_of(*one.adapter)),
              "the adapters are for models of different layouts");
       }
+      check_expert_layouts(*adapters_.front().adapter, *one.adapter);
       if (config.bias == "none") config.bias = other.bias;
       if (other.bias != "none" && other.bias != config.bias) config.bias = "all";
       for (const std::string& module : other.modules_to_save) {

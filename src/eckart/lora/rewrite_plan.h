@@ -27,6 +27,7 @@ struct RewritePlan {
   AdapterConfig config;
   Dtype dtype = Dtype::f32;
   std::uint64_t carried_bytes = 0;  // biases and saved tensors
+  bool has_biases = false;
   std::vector<std::string> notes;
 };
 

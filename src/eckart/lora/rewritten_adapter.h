@@ -16,8 +16,8 @@ namespace eckart {
 struct RewriteOptions {
   /// How much to keep of each module; none: everything, exactly.
   std::optional<RankRule> rule = {};
-  /// A budget in bytes of `adapter_model.safetensors` without its header, in place of a rule: what is
-  /// carried as it is (biases, saved tensors) counts.
+  /// A budget in bytes of `adapter_model.safetensors`, in place of a rule: its header and what is
+  /// carried as it is (biases, saved tensors) count.
   std::optional<std::uint64_t> budget_bytes = {};
   Index max_rank = 0;  // with `budget_bytes`; 0: no limit
   /// Of the factors, F32, F16 or BF16; none: the widest of the adapters', at least 16 bits.

@@ -2,13 +2,18 @@
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
 #include "eckart/linalg/norms.h"
+#include "eckart/lora/adapter_parts.h"
 #include "eckart/lora/factored_svd.h"
 #include "eckart/lora/module_delta.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +27,11 @@ using Json = nlohmann::ordered_json;
 
 Index cost_of_rank(const RewrittenModule& sizes) {
   return sizes.n_experts * (sizes.d_out + sizes.d_in);
+}
+
+void add_squares(const std::vector<double>& more, std::vector<double>& squares) {
+  squares.resize(std::max(squares.size(), more.size()), 0);
+  for (std::size_t i = 0; i < more.size(); ++i) squares[i] += more[i];
 }
 
 // Of experts, which share one rank, the sums over all.
@@ -82,6 +92,22 @@ NewModule whole(ModuleDelta delta) {
     module.a.push_back(std::move(one.a));
   }
   return module;
+}
+
+// Zeros behind b's columns and below a's rows.
+void fill_to_rank(NewModule& module, Index rank) {
+  for (std::size_t i = 0; i < module.b.size(); ++i) {
+    const Tensor<float>&b = module.b[i], &a = module.a[i];
+    const Index known = a.size(0);
+    if (known >= rank) continue;
+    Tensor<float> wide({b.size(0), rank}), high({rank, a.size(1)});
+    for (Index row = 0; row < b.size(0); ++row) {
+      std::copy_n(b.data() + row * known, known, wide.data() + row * rank);
+    }
+    std::copy_n(a.data(), a.count(), high.data());
+    module.b[i] = std::move(wide);
+    module.a[i] = std::move(high);
+  }
 }
 
 // Squared distances of what is written from what was, over all experts.
@@ -147,10 +173,13 @@ class Rewriting {
     for (const DeltaSource& source : sources) {
       elements_ += source.sizes.rank_before * cost_of_rank(source.sizes);
     }
-    std::vector<Index> shared;
+    find_stacks(sources);
+    std::vector<Index> shared(sources.size(), -1);
     if (options_.rule && options_.rule->budget) {
       elements_ *= 2;
       shared = share_budget(sources);
+    } else {
+      find_stacked_rank(sources);
     }
     for (std::size_t i = 0; i < sources.size(); ++i) {
       RewrittenModule module = sources[i].sizes;
@@ -158,7 +187,7 @@ class Rewriting {
         read_json(writer_.reports().at(module.name), module);
         ++result_.n_resumed;
       } else {
-        write(sources[i].load(), shared.empty() ? -1 : shared[i], module);
+        write(sources[i].load(), shared[i], module);
       }
       result_.modules.push_back(module);
       advance(sources[i]);
@@ -171,19 +200,87 @@ class Rewriting {
     options_.on_progress(source.sizes.rank_before * cost_of_rank(source.sizes), elements_);
   }
 
+  // PEFT stacks the experts of a layer that files hold one by one, and their router: of one rank.
+  bool is_stacked(const std::string& name) const {
+    constexpr std::string_view gate = ".gate";
+    if (!expert_stack(name).empty()) return true;
+    return name.ends_with(gate) &&
+           stacks_.count(name.substr(0, name.size() - gate.size()) + ".experts") != 0;
+  }
+
+  void find_stacks(const std::vector<DeltaSource>& sources) {
+    for (const DeltaSource& source : sources) {
+      if (const auto stack = expert_stack(source.sizes.name); !stack.empty())
+        stacks_.emplace(stack);
+    }
+  }
+
+  RankCandidate candidate_of(const ModuleDelta& delta, const RewrittenModule& sizes) const {
+    RankCandidate candidate{.squares = {}, .parameters = cost_of_rank(sizes)};
+    for (const auto& [b, a, scale] : delta.factors) {
+      add_squares(factored_svd_values(b, a, scale), candidate.squares);
+    }
+    clear_rounding(delta.factors, candidate.squares);
+    return candidate;
+  }
+
+  // The largest that one of what is stacked needs, where each has its own.
+  void find_stacked_rank(const std::vector<DeltaSource>& sources) {
+    for (const DeltaSource& source : sources) {
+      if (!is_stacked(source.sizes.name)) continue;
+      Index rank = source.sizes.rank_before;
+      if (options_.rule) {
+        const RankCandidate candidate = candidate_of(source.load(), source.sizes);
+        rank = choose_ranks(operation_, {candidate}, *options_.rule).front();
+      }
+      stacked_rank_ = std::max(stacked_rank_, rank);
+    }
+  }
+
   std::vector<Index> share_budget(const std::vector<DeltaSource>& sources) {
     std::vector<RankCandidate> candidates;
+    std::vector<std::size_t> candidate_at;  // one a source
+    std::optional<std::size_t> stack;
+    Index least = 0;
     for (const DeltaSource& source : sources) {
       const ModuleDelta delta = source.load();
-      RankCandidate candidate{.squares = {}, .parameters = cost_of_rank(source.sizes)};
-      for (const auto& [b, a, scale] : delta.factors) {
-        add_squares(factored_svd_values(b, a, scale), candidate.squares);
+      RankCandidate candidate = candidate_of(delta, source.sizes);
+      // A bias needs its module; factors of 0 are the least of one.
+      if (!is_nothing(delta.bias)) candidate.least_rank = 1;
+      least += candidate.least_rank * candidate.parameters;
+      if (is_stacked(source.sizes.name) && stack) {
+        RankCandidate& all = candidates[*stack];
+        add_squares(candidate.squares, all.squares);
+        all.parameters += candidate.parameters;
+        all.least_rank = std::max(all.least_rank, candidate.least_rank);
+      } else {
+        if (is_stacked(source.sizes.name)) stack = candidates.size();
+        candidates.push_back(std::move(candidate));
       }
-      clear_rounding(delta.factors, candidate.squares);
-      candidates.push_back(std::move(candidate));
+      candidate_at.push_back(is_stacked(source.sizes.name) ? *stack : candidates.size() - 1);
       advance(source);
     }
-    return choose_ranks(operation_, candidates, *options_.rule);
+    if (*options_.rule->budget < least) {
+      throw_argument_error(
+          fmt::format("{}: the budget has room for {} parameters, but the modules that have a bias "
+                      "take {} at rank 1",
+                      operation_, *options_.rule->budget, least));
+    }
+    const std::vector<Index> ranks = choose_ranks(operation_, candidates, *options_.rule);
+    std::vector<Index> shared;
+    for (const std::size_t at : candidate_at) shared.push_back(ranks[at]);
+    if (stack) stacked_rank_ = ranks[*stack];
+    return shared;
+  }
+
+  Index rank_of(const ModuleDelta& delta, const RankCandidate& candidate, Index shared,
+                const RewrittenModule& report) const {
+    Index rank = report.norm == 0 ? 0 : report.rank_before;
+    if (options_.rule) {
+      rank = shared >= 0 ? shared : choose_ranks(operation_, {candidate}, *options_.rule).front();
+    }
+    // A bias needs its module; factors of 0 are the least of one.
+    return rank == 0 && !is_nothing(delta.bias) ? 1 : rank;
   }
 
   // `shared`: the rank under a budget, or -1.
@@ -209,17 +306,11 @@ class Rewriting {
     };
     clear_rounding(before, candidate.squares);
     report.norm = std::sqrt(sum(0));
-    const bool has_bias = !is_nothing(delta.bias);
-    Index rank = report.rank_before;
-    if (options_.rule) {
-      rank = shared >= 0 ? shared : choose_ranks(operation_, {candidate}, *options_.rule).front();
-    } else if (report.norm == 0) {
-      rank = 0;
-    }
-    // A bias needs its module; factors of 0 are the least of one.
-    if (rank == 0 && has_bias) rank = 1;
-    report.rank_after = rank;
-    if (rank == 0) {
+    const Index rank = rank_of(delta, candidate, shared, report);
+    // PEFT needs all of a stack: those that are nothing are zeros.
+    const Index written_rank = is_stacked(report.name) ? std::max(rank, stacked_rank_) : rank;
+    report.rank_after = written_rank;
+    if (written_rank == 0) {
       report.energy_kept = report.norm == 0 ? 1 : 0;
       report.relative_error = report.norm == 0 ? 0 : 1;
       return;
@@ -228,7 +319,7 @@ class Rewriting {
     if (options_.rule && rank < report.rank_before) {
       module = new_module(std::move(delta));
       for (const Svd<double>& svd : svds) {
-        auto [b, a] = balanced_factors(svd, rank);
+        auto [b, a] = balanced_factors(svd, std::min(rank, svd.s.count()));
         module.b.push_back(std::move(b));
         module.a.push_back(std::move(a));
       }
@@ -236,6 +327,7 @@ class Rewriting {
     } else {
       module = whole(std::move(delta));
     }
+    fill_to_rank(module, written_rank);
     const NewModule written = rounded(module, result_.dtype);
     check_representable(operation_, written, result_.dtype);
     if (report.norm > 0) {
@@ -249,6 +341,8 @@ class Rewriting {
   AdapterWriter& writer_;
   RewrittenAdapter& result_;
   Index elements_ = 0;
+  std::set<std::string, std::less<>> stacks_;
+  Index stacked_rank_ = 0;
 };
 
 // Figures of all modules together.

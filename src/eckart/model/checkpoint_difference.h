@@ -43,8 +43,8 @@ struct TensorDifference {
   Index largest_at = 0;
   Index n_not_finite = 0;  // NaN and infinities of b - a
   std::optional<Index> first_not_finite = {};
-  /// Of b - a: of matrices whose difference is finite, where asked for. More than two axes are taken
-  /// as a matrix of all rows: a stack of experts as the experts one below the other.
+  /// Of b - a: of matrices whose difference is finite, where asked for. A stack of experts is the
+  /// experts one below the other; of other tensors the axes behind the first are the columns.
   std::optional<Spectrum> spectrum = {};
 };
 

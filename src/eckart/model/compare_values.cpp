@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -65,9 +66,12 @@ void subtract(const Tensor<T>& a, Tensor<T>& b, Index at, TensorDifference& resu
   }
 }
 
-// The axes before the last are rows, those of more than three axes behind the first columns.
-Shape matrix_shape(const Shape& shape) {
-  const Index rows = shape.rank() == 3 ? shape.size(0) * shape.size(1) : shape.size(0);
+// Of experts the axes before the last are rows; of convolutions, of one dimension too, all axes behind
+// the first are columns, as extraction has them.
+Shape matrix_shape(const LogicalTensor& tensor) {
+  const Shape& shape = tensor.shape;
+  const bool has_experts = shape.rank() == 3 && tensor.name.find("expert") != std::string::npos;
+  const Index rows = has_experts ? shape.size(0) * shape.size(1) : shape.size(0);
   return {rows, shape.count() / rows};
 }
 
@@ -101,7 +105,8 @@ void compare(const ComparedTensors& tensors, const CheckpointDifferenceOptions& 
                     : sums.norm_a == 0 ? infinity
                                        : result.difference_norm / sums.norm_a;
   if (!keeps || is_nothing || result.n_not_finite > 0) return;
-  result.spectrum = spectrum(std::move(whole).reshaped(matrix_shape(shape)), options.spectrum);
+  result.spectrum =
+      spectrum(std::move(whole).reshaped(matrix_shape(*tensors.of_b)), options.spectrum);
 }
 
 std::vector<std::uint32_t> parts_of(const LogicalTensor& tensor) {
