@@ -12,8 +12,9 @@ class Command(CommandTest):
     def test_help_shows_an_example_first_for_every_command(self):
         commands = re.findall(r"^  (\w+)  ", self.succeed("--help"), re.MULTILINE)
         self.assertEqual(sorted(commands), [
-            "check", "completion", "cosine", "count", "diff", "eigh", "inspect", "lora", "lowrank", "lstsq", "man", "matmul",
-            "norm", "pca", "project", "rank", "shapes", "solve", "spectrum", "svd"])
+            "attend", "check", "completion", "cosine", "count", "diff", "eigh", "embed", "generate", "inspect", "lora",
+            "lowrank", "lstsq", "man", "matmul", "norm", "pca", "project", "rank", "shapes", "solve", "spectrum", "svd",
+            "trace"])
         for command in commands:
             text = self.succeed(command, "--help")
             self.assertTrue(text.startswith(f"Example:\n  $ eckart {command}"), text)
