@@ -29,7 +29,7 @@ Json parameters_json(const ParameterCount& p) {
           {"per_layer", std::move(layers)}};
 }
 
-Json cache_json(const KvCache& cache) {
+Json cache_json(const KvCacheCost& cache) {
   Json groups = Json::array();
   for (const KvCacheGroup& group : cache.groups) {
     groups.push_back({{"n_layers", group.n_layers},

@@ -43,7 +43,7 @@ std::string parameters_text(const ParameterCount& parameters) {
   return text;
 }
 
-void add_cache(Table& table, const KvCache& cache) {
+void add_cache(Table& table, const KvCacheCost& cache) {
   const std::string dtype(to_string(cache.dtype));
   table.add({"KV cache, a token", dtype, exact_bytes(cache.bytes_per_token),
              both_bytes(cache.bytes_per_token)});

@@ -56,7 +56,8 @@ LensRow lens_row(const TextInput& input, Index layer, TensorView<const float> lo
   });
   for (Index i = 0; i < n; ++i) {
     const Index id = ids[static_cast<std::size_t>(i)];
-    row.likeliest.push_back({id, input.label(id), logits(id), probabilities(id)});
+    row.likeliest.push_back(
+        {id, input.label(id), static_cast<double>(logits(id)), probabilities(id)});
   }
   return row;
 }

@@ -87,7 +87,7 @@ TraceRow trace_row(const Intermediate& one) {
   Index n = 0, number = 0;
   for_each_element(
       [&](const float& element) {
-        const double value = element;
+        const auto value = static_cast<double>(element);
         if (!std::isfinite(value)) {
           if (row.first_bad.empty()) row.first_bad = position_of(row.shape, number);
           (std::isnan(value) ? row.n_nan : row.n_infinite) += 1;

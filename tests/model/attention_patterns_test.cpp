@@ -72,7 +72,7 @@ TEST(AttentionPatterns, NamesTheStrongestLinkOfATokenThatHasAChoice) {
 }
 
 TEST(AttentionPatterns, OfOneTokenThereIsOneLink) {
-  const HeadPattern pattern = attention_patterns(Tensor<float>({1, 1, 1}, {1}), {4}).front();
+  const HeadPattern pattern = attention_patterns(Tensor<float>({1, 1, 1}, 1.0F), {4}).front();
   EXPECT_EQ(pattern.strongest, 1);
   EXPECT_EQ(pattern.entropy, 0);
   EXPECT_EQ(pattern_name(pattern), "");

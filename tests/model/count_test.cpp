@@ -187,7 +187,7 @@ TEST(Activations, AreInTheConfigsDtypeOfAtLeast16Bits) {
 
 TEST(KvCache, OfATinyModelByHand) {
   // 2 layers, 2 key-value heads, keys and values of 2, 2 bytes.
-  const KvCache cache = count(read_json(tiny_llama), {.context = 3, .batch = 5}).kv_cache;
+  const KvCacheCost cache = count(read_json(tiny_llama), {.context = 3, .batch = 5}).kv_cache;
   EXPECT_EQ(cache.bytes_per_token, 2 * 2 * (2 + 2) * 2);
   EXPECT_EQ(cache.bytes_at_context, 32 * 3 * 5);
   EXPECT_EQ(cache.bytes_at_context_without_windows, cache.bytes_at_context);
@@ -203,7 +203,7 @@ TEST(KvCache, TakesItsDtypesBytes) {
 
 TEST(KvCache, WindowsLimitTheirLayers) {
   // Measured: 12.00 GiB with every layer whole, 6.09 GiB with windows of 128 in every other one.
-  const KvCache cache = count_kv_cache(golden("gpt-oss-20b"), {.context = 8192, .batch = 32});
+  const KvCacheCost cache = count_kv_cache(golden("gpt-oss-20b"), {.context = 8192, .batch = 32});
   EXPECT_EQ(cache.bytes_at_context_without_windows, 12 * gib);
   EXPECT_EQ(cache.bytes_at_context, 6 * gib + 24'576 * 128 * 32);
   ASSERT_EQ(cache.groups.size(), 2U);
@@ -218,13 +218,13 @@ TEST(KvCache, OfGemma3With52WindowsAnd10WholeLayers) {
       R"({"model_type": "gemma3_text", "vocab_size": 262208, "hidden_size": 5376,
           "num_hidden_layers": 62, "num_attention_heads": 32, "num_key_value_heads": 16,
           "head_dim": 128, "intermediate_size": 21504, "sliding_window": 1024})");
-  const KvCache cache = count_kv_cache(arch, {.context = 131'072});
+  const KvCacheCost cache = count_kv_cache(arch, {.context = 131'072});
   EXPECT_EQ(cache.bytes_at_context_without_windows, 62 * gib);
   EXPECT_EQ(cache.bytes_at_context, 10 * gib + Index{52} * 8192 * 1024);
 }
 
 TEST(KvCache, AnEncoderKeepsNone) {
-  const KvCache cache = count(read_json(tiny_bert)).kv_cache;
+  const KvCacheCost cache = count(read_json(tiny_bert)).kv_cache;
   EXPECT_EQ(cache.bytes_per_token, 0);
   EXPECT_EQ(cache.bytes_at_context, 0);
   EXPECT_TRUE(cache.groups.empty());

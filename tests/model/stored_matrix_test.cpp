@@ -61,7 +61,7 @@ testing::Bound product_bound(const Tensor<float>& x, const Tensor<float>& w) {
     largest_w = std::max(largest_w, std::abs(static_cast<double>(w.data()[i])));
   }
   const double d_in = static_cast<double>(x.size(1));
-  constexpr double eps = std::numeric_limits<float>::epsilon();
+  constexpr double eps = 0x1p-23;
   return {.absolute = (d_in + 1) * eps * d_in * largest_x * largest_w};
 }
 

@@ -26,7 +26,7 @@ struct Mean {
 double entropy_of(TensorView<const float> weights) {
   double bits = 0;
   for (Index key = 0; key < weights.count(); ++key) {
-    const double weight = weights(key);
+    const auto weight = static_cast<double>(weights(key));
     if (weight > 0) bits -= weight * std::log2(weight);
   }
   return std::max(bits, 0.0);

@@ -93,7 +93,7 @@ std::optional<Index> quantized_weight_bytes(const Architecture& arch,
                                             const Quantization& quantization);
 
 /// `context` tokens in each of `batch` sequences.
-struct KvCacheOptions {
+struct KvCacheCostOptions {
   Index context = 0;  // at least 1
   Index batch = 1;
   Dtype dtype = Dtype::bf16;
@@ -116,7 +116,7 @@ struct ExpandedCache {
 };
 
 /// Keys and values that generation keeps; all 0 for an encoder.
-struct KvCache {
+struct KvCacheCost {
   Dtype dtype = Dtype::bf16;
   Index bytes_per_token = 0;   // while no window is full: all layers
   Index bytes_at_context = 0;  // needed: windows limit each layer
@@ -125,7 +125,7 @@ struct KvCache {
   std::optional<ExpandedCache> expanded;
   std::vector<KvCacheGroup> groups;
 };
-KvCache count_kv_cache(const Architecture& arch, const KvCacheOptions& options);
+KvCacheCost count_kv_cache(const Architecture& arch, const KvCacheCostOptions& options);
 
 /// The token x token table of attention's weights.
 struct ScoreTable {
@@ -259,7 +259,7 @@ struct Count {
   Index batch = 1;
   ParameterCount parameters;
   WeightBytes weights;
-  KvCache kv_cache;
+  KvCacheCost kv_cache;
   Activations activations;
   MacCount macs;
   FlopCount flops;

@@ -158,9 +158,9 @@ Index training_score_bytes(const Architecture& arch, const ScoreTable& table) {
 
 }  // namespace
 
-KvCache count_kv_cache(const Architecture& arch, const KvCacheOptions& options) {
+KvCacheCost count_kv_cache(const Architecture& arch, const KvCacheCostOptions& options) {
   const std::string quantity = "the key-value cache's bytes";
-  KvCache cache;
+  KvCacheCost cache;
   cache.dtype = options.dtype;
   if (!arch.is_decoder) return cache;
   const auto bytes_of = [&](Index elements) {

@@ -105,7 +105,7 @@ class Memory {
   const Architecture& arch_;
   const FitOptions& options_;
   FitPurpose purpose_;
-  KvCache cache_;
+  KvCacheCost cache_;
   bool has_logits_;
   Dtype dtype_ = Dtype::bf16;
   std::vector<std::string> dtype_notes_;

@@ -48,7 +48,7 @@ std::vector<Index> ranked(TensorView<const float> logits, Index n) {
 // Weights of the tokens of `ids` that add up to 1; the first is the largest.
 std::vector<double> weights_of(TensorView<const float> logits, const std::vector<Index>& ids,
                                double temperature) {
-  const double largest = logits(ids.front());
+  const auto largest = static_cast<double>(logits(ids.front()));
   std::vector<double> weights;
   double sum = 0;
   for (const Index id : ids) {
