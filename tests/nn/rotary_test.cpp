@@ -63,7 +63,8 @@ RotaryOptions options_of(const nlohmann::json& from) {
 }
 
 TEST(Rotary, FrequenciesAreThoseOfTransformers) {
-  for (const nlohmann::json& one : golden().at("frequencies")) {
+  const nlohmann::json all = golden();
+  for (const nlohmann::json& one : all.at("frequencies")) {
     const RotaryOptions options = options_of(one.at("options"));
     const RotaryFrequencies ours = rotary_frequencies(one.at("d_head").get<Index>(), options);
     const auto theirs = one.at("angles").get<std::vector<double>>();
