@@ -97,6 +97,7 @@ void BlockWorker<T>::begin(const RowBlock& block, bool has_sink) {
     }
     const T* const from = plan_.q.at(block.batch, block.head(r), block.query(r));
     for (Index i = 0; i < d; ++i) to[i * step] = from[i * plan_.q.column] * rules_.query_factor();
+    if (sizes_.is_few && plan_.k.is_bf16) split_query(to, d);
   }
   for (Index r = 0; r < padded; ++r) {
     const T sink = has_sink && r < n_rows_ ? rules_.sink(block.head(r)) : hidden<T>;

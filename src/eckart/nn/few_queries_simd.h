@@ -7,8 +7,14 @@
 
 namespace eckart::detail {
 
-/// Scores of `n_rows` queries with keys [first, first + n): each query, `query_stride` apart, with
-/// each key, whose numbers lie in order. The values of the same positions are asked for meanwhile,
+/// Puts the `n` numbers of a query in the order in which `multiply_few` meets keys in bf16: of each
+/// two vectors the even ones first, since both halves of a pair of bf16 widen with one instruction
+/// each. Double keeps its order.
+template <class T>
+void split_query(T* query, Index n);
+
+/// Scores of `n_rows` queries with keys [first, first + n): each query, `query_stride` apart and,
+/// where keys are bf16, split, with each key, whose numbers lie in order. The values of the same positions are asked for meanwhile,
 /// so that memory is read without a pause.
 template <class T>
 struct FewScores {
