@@ -53,12 +53,23 @@ class Resize(AdapterTest):
 
     def test_by_energy_error_and_budget(self):
         for options, ranks in ((["--energy", "0.64"], [1, 1]), (["--energy", "0.65"], [2, 1]), (["--error", "0.59"], [2, 1]),
-                               (["--error", "0.61"], [1, 1]), (["--budget", "8"], [2, 0]), (["--budget", "48B"], [2, 1]),
-                               (["--error", "0.1", "--max-rank", "1"], [1, 1])):
+                               (["--error", "0.61"], [1, 1]), (["--budget", "8"], [2, 0]), (["--error", "0.1", "--max-rank", "1"], [1, 1])):
             with self.subTest(options=options):
                 found = self.json_of("lora", "resize", "a", *options, "-o", "out")
                 self.assertEqual([one["rank_after"] for one in found["modules"]], ranks)
                 shutil.rmtree(self.folder / "out")
+
+    def test_a_budget_in_bytes_holds_for_the_whole_file(self):
+        for budget, ranks in ((604, [2, 1]), (603, [2, 0])):
+            with self.subTest(budget=budget):
+                found = self.json_of("lora", "resize", "a", "--budget", f"{budget}B", "-o", "out")
+                self.assertEqual([one["rank_after"] for one in found["modules"]], ranks)
+                self.assertLessEqual((self.folder / "out/adapter_model.safetensors").stat().st_size, budget)
+                shutil.rmtree(self.folder / "out")
+        said = self.fail_with(1, "lora", "resize", "a", "--budget", "48B", "-o", "out")
+        self.assertIn("the budget is 48 bytes, but the biases and saved tensors, which are carried as they are, take 0 "
+                      "and the file's header up to 556", said)
+        self.assertFalse((self.folder / "out").exists())
 
     def test_the_text_folds_layers_and_says_what_is_left_out(self):
         text = self.succeed("lora", "resize", "a", "--rank", 1, "-o", "out")
