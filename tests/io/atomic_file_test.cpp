@@ -3,12 +3,14 @@
 #include "eckart/core/errors.h"
 
 #include <csignal>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/io/scratch_folder.h"
+#include "tests/thrown.h"
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -479,6 +481,21 @@ TEST(AtomicFile, AReadOnlyFileSystemIsNamed) {
   });
   if (status == skipped) GTEST_SKIP() << "a small disk can't be mounted here";
   EXPECT_EQ(status, 0);
+}
+
+TEST(AtomicFile, ANewFileTakesNoOthersPlace) {
+  const ScratchFolder folder;
+  const std::filesystem::path target = folder / "x";
+  AtomicFile first(target);
+  AtomicFile second(target);
+  first.write(bytes_of("first"));
+  second.write(bytes_of("second"));
+  first.commit_new();
+  EXPECT_EQ(testing::thrown_by<FileError>([&] { second.commit_new(); }),
+            "save: " + target.string() +
+                " can't be written, because it is there by now\n  hint: a result never overwrites "
+                "another: remove it, or choose another name");
+  EXPECT_EQ(content_of(target), "first");
 }
 
 TEST(AtomicFile, AnErrorShowsAPathWholeAndWithoutControlCharacters) {

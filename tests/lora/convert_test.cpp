@@ -2,6 +2,7 @@
 
 #include "eckart/io/widen.h"
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -134,6 +135,45 @@ TEST(ConvertAdapter, DoesNotRoundAlphaToTheFactorsDtype) {
   EXPECT_EQ(alpha->dtype, Dtype::f32);
   EXPECT_TRUE(has_elements(load_floats(file, *alpha).view(), {257}));
   EXPECT_EQ(file.find("lora_unet_a_b.lora_up.weight")->dtype, Dtype::bf16);
+}
+
+TEST(ConvertAdapter, KeepsAFileThatAppearsMeanwhile) {
+  const ScratchFolder folder;
+  const Adapter adapter = open_adapter(golden_adapter("rslora"));
+  const std::string said = thrown_by<FileError>([&] {
+    convert_adapter(adapter, folder / "x.safetensors",
+                    {.to = AdapterNaming::kohya, .on_progress = [&](Index done, Index all) {
+                       if (done == all) testing::put(folder / "x.safetensors", "mine");
+                     }});
+  });
+  EXPECT_NE(said.find("x.safetensors can't be written, because it is there by now"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(testing::content_of(folder / "x.safetensors"), "mine");
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"x.safetensors"});
+}
+
+TEST(ConvertAdapter, NoticesAnInputThatChangesMeanwhile) {
+  const ScratchFolder folder;
+  const std::string key = "base_model.model.a.b";
+  save_peft(folder / "peft",
+            {{key + ".lora_A.weight", {{1, 1}, {1}}}, {key + ".lora_B.weight", {{1, 1}, {1}}}},
+            "{'peft_type': 'LORA', 'r': 1, 'lora_alpha': 1, 'target_modules': ['b']}");
+  const std::filesystem::path file = folder / "peft/adapter_model.safetensors";
+  const Adapter adapter = open_adapter(folder / "peft");
+  for (const AdapterNaming to : {AdapterNaming::kohya, AdapterNaming::mlx, AdapterNaming::peft}) {
+    const std::string said = thrown_by<FileError>([&] {
+      convert_adapter(adapter, folder / "x", {.to = to, .on_progress = [&](Index, Index) {
+                                                std::filesystem::last_write_time(
+                                                    file, std::filesystem::last_write_time(file) +
+                                                              std::chrono::seconds(1));
+                                              }});
+    });
+    EXPECT_EQ(said, file.string() +
+                        " has changed while it was read: nothing is written\n  hint: run it again "
+                        "when no other program writes that file");
+    EXPECT_EQ(folder.names(), std::vector<std::string>{"peft"});
+  }
 }
 
 TEST(ConvertAdapter, WritesAnAlphaThatNoFloatHoldsAsADouble) {

@@ -3,6 +3,8 @@
 #include "eckart/core/parallel.h"
 #include "eckart/lora/verify.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -375,6 +377,75 @@ TEST_F(Merge, AnAdapterEditedInPlaceIsAnotherRun) {
               std::string::npos);
     fs::remove_all(folder_ / "merged.partial");
   }
+}
+
+// A link's target, the system's clock or a copy that keeps times: size and time say nothing then.
+TEST_F(Merge, AnotherBaseOfTheSameSizeAndTimeIsAnotherRun) {
+  std::vector<float> values(1 << 19, 1);  // 2 MiB
+  fs::path base = base_of({"w.weight", {1, 1 << 19}, values});
+  const fs::path adapter = adapter_of("a", {1}, values);
+  const MergeOptions stop = {
+      .on_progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("killed"); }};
+  for (const std::size_t place : {std::size_t{0}, values.size() / 2, values.size() - 1}) {
+    EXPECT_THROW(Case(base, {adapter}).merge(target(), stop), std::runtime_error);
+    const auto file = fs::is_directory(base) ? base / "model.safetensors" : base;
+    const auto time = fs::last_write_time(file);
+    // Blocks begin where no float does: the middle one is met by several of them.
+    for (std::size_t i = 0; i < (place == values.size() / 2 ? 20000u : 1u); ++i) {
+      values[place + i] += 1;
+    }
+    base = base_of({"w.weight", {1, 1 << 19}, values});
+    fs::last_write_time(file, time);
+    EXPECT_NE(thrown_by<FileError>([&] {
+                Case(base, {adapter}).merge(target());
+              }).find("a run with other inputs or options"),
+              std::string::npos)
+        << place;
+    fs::remove_all(folder_ / "merged.partial");
+  }
+}
+
+TEST_F(Merge, AnInputThatChangesMeanwhileIsAnErrorAndNothingStays) {
+  const fs::path base = base_of({"w.weight", {1, 2}, {1, 2}});
+  const Case one(base, {adapter_of("a", {1}, {1, 1})});
+  const fs::path file = fs::is_directory(base) ? base / "model.safetensors" : base;
+  const MergeOptions edit = {.on_progress = [&](std::uint64_t, std::uint64_t) {
+    fs::last_write_time(file, fs::last_write_time(file) + std::chrono::nanoseconds(4000));
+  }};
+  const std::vector<std::string> before = folder_.names();
+  EXPECT_EQ(thrown_by<FileError>([&] { one.merge(target(), edit); }),
+            file.string() +
+                " has changed while it was read: nothing is written\n  hint: run it again when no "
+                "other program writes that file");
+  EXPECT_EQ(folder_.names(), before);
+  one.merge(target());
+  EXPECT_EQ(merged("w.weight"), (Floats{2, 3}));
+}
+
+TEST_F(Merge, AResumedRunLeavesNoFileThatTheBaseNoLongerHas) {
+  fs::create_directories(folder_ / "base/extra");
+  save(folder_ / "base/model.safetensors", {{"w.weight", {1, 2}, {1, 2}}});
+  put(folder_ / "base/note.txt", "kept");
+  save_adapter(folder_ / "a", {lora_b("w", {1, 1}, {1}), lora_a("w", {1, 2}, {1, 1})});
+  const Case one(folder_ / "base", {folder_ / "a"});
+  const MergeOptions stop = {
+      .on_progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("killed"); }};
+  EXPECT_THROW(one.merge(target(), stop), std::runtime_error);
+  const fs::path result = folder_ / "merged.partial/result";
+  fs::create_directories(result / "extra");
+  put(result / "extra/old.txt", "of a base that had it");
+  put(result / "tokenizer.json", "as well");
+  fs::create_directories(result / "note.txt");
+  put(result / "note.txt/x", "a folder that has become a file");
+  EXPECT_EQ(one.merge(target()).n_resumed, 1);
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(target())) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"model.safetensors", "note.txt"}));
+  EXPECT_EQ(content_of(target() / "note.txt"), "kept");
+  EXPECT_EQ(merged("w.weight"), (Floats{2, 3}));
 }
 
 TEST_F(Merge, AResultNeverOverwritesAnother) {

@@ -253,6 +253,17 @@ TEST(OutputFolder, AFullDiskIsAnErrorAndThePartIsNotListed) {
   EXPECT_EQ(folder.parts(), Names{"small"});
 }
 
+TEST(OutputFolder, RoomIsKnownBeforeTheWork) {
+  const ScratchFolder scratch;
+  const OutputFolder folder(scratch / "out", fingerprint_of("a"));
+  folder.check_room(1);
+  const std::string said = thrown_by<FileError>([&] { folder.check_room(std::uint64_t{1} << 62); });
+  EXPECT_NE(said.find("the disk is full: what is kept on the way takes 4611686018427387904 bytes, "
+                      "and "),
+            std::string::npos)
+      << said;
+}
+
 TEST(OutputFolder, AskingForAPartThatThereIsNotIsAnError) {
   const ScratchFolder scratch;
   const OutputFolder folder(scratch / "out", fingerprint_of("a"));

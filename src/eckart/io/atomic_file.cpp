@@ -213,14 +213,18 @@ void AtomicFile::sync() {
   synced_ = true;
 }
 
-void AtomicFile::commit() {
+void AtomicFile::commit() { put_in_place(&AtomicFile::link_or_rename); }
+
+void AtomicFile::commit_new() { put_in_place(&AtomicFile::take_free_name); }
+
+void AtomicFile::put_in_place(void (AtomicFile::*take_name)()) {
   sync();
   const fs::path folder = folder_of(target_);
   // Opened before the rename, so that running out of descriptors is known in time. A folder that
   // may be written but not listed can't be opened; the system syncs it when it likes.
   const int folder_descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_descriptor < 0 && errno != EACCES) fail(errno, {});
-  link_or_rename();
+  (this->*take_name)();
   close(std::exchange(descriptor_, -1));
   if (folder_descriptor < 0) return;
   const int result = fsync(folder_descriptor);
@@ -251,6 +255,25 @@ void AtomicFile::link_or_rename() {
   check_target(asked_, target_);  // it may have become a folder or a pipe meanwhile
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno, {});
   temporary_.clear();
+}
+
+void AtomicFile::take_free_name() {
+  const std::string from = temporary_.empty() ? own_path(descriptor_) : temporary_;
+  int result = -1;
+  if (!temporary_.empty()) {
+    result = renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);
+    if (result == 0) temporary_.clear();
+  }
+  // Some file systems rename over whatever is there, or not at all; a second name is never one of
+  // something else. The first is removed with the object.
+  const bool is_unknown = errno == EINVAL || errno == ENOSYS;
+  if (result != 0 && (temporary_.empty() || is_unknown)) {
+    result = linkat(AT_FDCWD, from.c_str(), AT_FDCWD, target_.c_str(), AT_SYMLINK_FOLLOW);
+  }
+  if (result == 0) return;
+  if (errno != EEXIST) fail(errno, {});
+  refuse(asked_, "because it is there by now",
+         "a result never overwrites another: remove it, or choose another name");
 }
 
 void AtomicFile::fail(int error, const std::string& what) const {

@@ -41,11 +41,15 @@ class AtomicFile {
   /// Puts the file in the target's place. Throws FileError; the target is then as it was, except
   /// where the message says that only the folder could not be synced.
   void commit();
+  /// The same where nothing stands: throws FileError when anything is there by now, which stays.
+  void commit_new();
 
  private:
   void open_temporary();
   void take_over_permissions();
+  void put_in_place(void (AtomicFile::*take_name)());
   void link_or_rename();
+  void take_free_name();
   [[noreturn]] void fail(int error, const std::string& what) const;
   std::string progress(std::uint64_t wanted) const;
 

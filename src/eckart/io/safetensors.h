@@ -128,6 +128,8 @@ class SafetensorsWriter {
   void finish();
   /// Finishes the file and puts it in its place. Throws as `finish`.
   void commit();
+  /// The same where nothing stands: throws FileError when anything is there by now, which stays.
+  void commit_new();
 
  private:
   /// Parts of a tensor that are written: where each begins, and its end. No two of them touch.

@@ -316,6 +316,11 @@ void SafetensorsWriter::commit() {
   file_.commit();
 }
 
+void SafetensorsWriter::commit_new() {
+  finish();
+  file_.commit_new();
+}
+
 void save_safetensors(const std::filesystem::path& path, const std::vector<TensorBytes>& tensors,
                       const std::map<std::string, std::string>& metadata) {
   SafetensorsWriter writer(path, plans_of(tensors), metadata);

@@ -232,6 +232,7 @@ double kohya_alpha(const Adapter& adapter, const AdapterModule& module) {
 void write_kohya(const Adapter& adapter, const fs::path& target, const ConvertOptions& options,
                  ConvertReport& report) {
   refuse_existing(target);
+  const Fingerprint fingerprint = fingerprint_of(adapter, options, report.dtype);
   std::vector<TensorPlan> plans;
   std::map<std::string, std::string> names;  // by the module's, which may be kohya's own already
   std::map<std::string, std::string> taken;
@@ -269,7 +270,9 @@ void write_kohya(const Adapter& adapter, const fs::path& target, const ConvertOp
     writer.write(name + ".alpha", alpha_bytes(kohya_alpha(adapter, module)).bytes);
     steps.advance();
   }
-  writer.commit();
+  writer.finish();
+  fingerprint.check_unchanged();
+  writer.commit_new();
   report.bytes = fs::file_size(target);
 }
 

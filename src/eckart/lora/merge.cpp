@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <system_error>
 
@@ -33,6 +34,16 @@ Fingerprint fingerprint_of(const MergeSources& sources, const MergeRules& rules)
   fingerprint.add(rules.dtype ? to_string(*rules.dtype) : "as stored");
   fingerprint.add(rules.fold_tied ? "fold" : "separate");
   return fingerprint;
+}
+
+std::set<fs::path> planned_files(const MergeSources& sources, const MergePlan& plan,
+                                 const CarriedFiles& files) {
+  std::set<fs::path> planned(plan.shards.begin(), plan.shards.end());
+  for (const CarriedFile& file : files.carried) planned.insert(file.name);
+  if (sources.base.index()) {
+    planned.insert(fs::path(sources.base.index()->path).filename());
+  }
+  return planned;
 }
 
 bool changes_tensors(const MergeSources& sources, const MergePlan& plan) {
@@ -107,6 +118,7 @@ MergeReport merge_adapters(const MergeSources& sources, const fs::path& target,
   OutputFolder folder(target, fingerprint_of(sources, options.rules));
   std::vector<std::unique_ptr<ShardMerge>> shards;
   folder.fill([&] {
+    folder.keep_only(planned_files(sources, plan, files));
     // All files first: whether there is room is known before anything is computed.
     for (std::size_t i = 0; i < plan.shards.size(); ++i) {
       shards.push_back(std::make_unique<ShardMerge>(sources, plan, i, folder));

@@ -21,6 +21,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace eckart {
@@ -107,6 +108,52 @@ void remove_content(const fs::path& folder) {
   }
 }
 
+// Size and time of the last change.
+std::string facts_of(const fs::path& path) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0) {
+    throw_file_error(path.string(), shown(path) + " can't be read, " + std::strerror(errno));
+  }
+  return std::to_string(facts.st_size) + ' ' + std::to_string(facts.st_mtim.tv_sec) + '.' +
+         std::to_string(facts.st_mtim.tv_nsec);
+}
+
+// The bytes [first, end of the file), or so many of them that they are read in no time.
+std::string hash_of_sample(std::span<const std::byte> bytes) {
+  constexpr std::size_t n_blocks = 64;
+  constexpr std::size_t block = 16 << 10;
+  if (bytes.size() <= n_blocks * block) return hash_of(bytes);
+  std::string hashes;
+  for (std::size_t i = 0; i < n_blocks; ++i) {
+    const auto last = static_cast<double>(bytes.size() - block);
+    const auto at = static_cast<std::size_t>(last * static_cast<double>(i) / (n_blocks - 1));
+    hashes += hash_of(bytes.subspan(std::min(at, bytes.size() - block), block));
+  }
+  return hash_of(std::as_bytes(std::span(hashes)));
+}
+
+// What below `folder` is none of `files`; `name` is the folder's own. Returns whether any is left.
+bool remove_others(const fs::path& target, const fs::path& folder, const fs::path& name,
+                   const std::set<fs::path>& files) {
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    entries.push_back(*entry);
+  }
+  bool is_kept = false;
+  for (const fs::directory_entry& entry : entries) {
+    const fs::path below = name / entry.path().filename();
+    const bool is_folder = fs::is_directory(entry.symlink_status(error));
+    const bool stays =
+        is_folder ? remove_others(target, entry.path(), below, files) : files.count(below) != 0;
+    if (!stays) fs::remove(entry.path(), error);
+    is_kept = is_kept || stays;
+  }
+  if (error) refuse_by_system(target, error.value());
+  return is_kept;
+}
+
 }  // namespace
 
 void Fingerprint::add(std::string_view text) {
@@ -116,14 +163,10 @@ void Fingerprint::add(std::string_view text) {
 void Fingerprint::add_file(const fs::path& path) {
   constexpr std::uint64_t small = 1 << 20;
   const MappedFile file = open_mapped(path);
-  struct stat facts {};
-  if (stat(path.c_str(), &facts) != 0) {
-    throw_file_error(path.string(), shown(path) + " can't be read, " + std::strerror(errno));
-  }
+  files_.push_back({path, facts_of(path)});
   std::error_code ignored;
   add(fs::weakly_canonical(path, ignored).string());
-  add(std::to_string(file.size()) + ' ' + std::to_string(facts.st_mtim.tv_sec) + '.' +
-      std::to_string(facts.st_mtim.tv_nsec));
+  add(files_.back().facts);
   std::uint64_t head = file.size();
   if (file.size() > small) {
     std::uint64_t header = 0;  // of a safetensors file: its length in bytes, little-endian
@@ -131,12 +174,25 @@ void Fingerprint::add_file(const fs::path& path) {
     head = std::min(file.size(), sizeof header + std::min(header, file.size()));
   }
   collected_ += hash_of(file.bytes().first(head));
+  collected_ += hash_of_sample(file.bytes().subspan(head));
+}
+
+void Fingerprint::check_unchanged() const {
+  for (const File& file : files_) {
+    if (facts_of(file.path) == file.facts) continue;
+    throw_file_error(file.path.string(),
+                     shown(file.path) + " has changed while it was read: nothing is written",
+                     "run it again when no other program writes that file");
+  }
 }
 
 std::string Fingerprint::text() const { return hash_of(std::as_bytes(std::span(collected_))); }
 
 OutputFolder::OutputFolder(fs::path target, const Fingerprint& fingerprint)
-    : target_(std::move(target)), place_(place_of(target_)), partial_(place_) {
+    : target_(std::move(target)),
+      place_(place_of(target_)),
+      partial_(place_),
+      fingerprint_(fingerprint) {
   partial_ += ".partial";
   check_target();
   try {
@@ -186,7 +242,9 @@ void OutputFolder::check_target() const {
   }
   const fs::path parent = place_.parent_path();
   if (!fs::is_directory(parent, error)) {
-    refuse(target_, "because " + shown(parent) + " does not exist", "make the folder first");
+    const bool is_there = fs::exists(parent, error);
+    refuse(target_, "because " + shown(parent) + (is_there ? " is no folder" : " does not exist"),
+           is_there ? "choose another name" : "make the folder first");
   }
   // A partial folder that some other program made is not ours to write into.
   if (!fs::exists(partial_, error)) return;
@@ -338,6 +396,17 @@ void OutputFolder::note_part(const std::string& name, const std::string& note) {
   list({name, {}, note});
 }
 
+void OutputFolder::check_room(std::uint64_t bytes) const {
+  struct statvfs space {};
+  if (statvfs(partial_.c_str(), &space) != 0) return;
+  const std::uint64_t free = static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
+  if (bytes <= free) return;
+  refuse(target_,
+         detail::write_error_text(ENOSPC) + ": what is kept on the way takes " +
+             std::to_string(bytes) + " bytes, and " + std::to_string(free) + " are free",
+         detail::write_error_hint(ENOSPC));
+}
+
 fs::path OutputFolder::result_path(const std::string& file_name) const {
   return partial_ / result_name / file_name;
 }
@@ -354,10 +423,27 @@ void OutputFolder::fill(const std::function<void()>& write) {
   } catch (const std::invalid_argument&) {
     discard();
     throw;
+  } catch (const FileError&) {
+    discard_if_changed();
+    throw;
   }
 }
 
+void OutputFolder::discard_if_changed() {
+  try {
+    fingerprint_.check_unchanged();
+  } catch (const FileError&) {
+    discard();  // no later run would take it over
+    throw;
+  }
+}
+
+void OutputFolder::keep_only(const std::set<fs::path>& files) const {
+  remove_others(target_, partial_ / result_name, {}, files);
+}
+
 void OutputFolder::commit(bool is_synced) {
+  discard_if_changed();
   const fs::path result = partial_ / result_name;
   sync_tree(target_, result, is_synced);
   // The system replaces an empty folder by this name, and no other.

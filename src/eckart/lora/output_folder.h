@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,13 +19,21 @@ namespace eckart {
 class Fingerprint {
  public:
   void add(std::string_view text);
-  /// Path, size, time of the last change and the safetensors header (or, of small files, all
-  /// bytes).
+  /// Path, size, time of the last change, the safetensors header and 64 blocks of 16 KiB, evenly
+  /// spread from the first bytes behind it to the file's last ones (or, of files up to 1 MiB, all
+  /// bytes). A change of other bytes that keeps size and time is not seen.
   void add_file(const std::filesystem::path& path);
   std::string text() const;  // 32 hexadecimal digits
+  /// Throws FileError when the size or time of a file is no longer what it was when it was added.
+  void check_unchanged() const;
 
  private:
+  struct File {
+    std::filesystem::path path;
+    std::string facts;
+  };
   std::string collected_;
+  std::vector<File> files_;
 };
 
 /// The folder is filled as `TARGET.partial`, beside the target, and takes its name at the end.
@@ -63,16 +73,23 @@ class OutputFolder {
   /// says of them. Not synced: a power failure may take the last ones. Throws FileError.
   void note_part(const std::string& name, const std::string& note);
 
+  /// Throws FileError when the disk has not room for so many bytes, with those that are free.
+  void check_room(std::uint64_t bytes) const;
+
   /// Where a file of the result is to be written: a folder that only the result is in.
   std::filesystem::path result_path(const std::string& file_name) const;
   /// Syncs the result's files (unless told not to: a power failure soon after may then leave them
   /// incomplete) and folders, gives it the target's name, and removes parts and manifest. Killed in
-  /// between it leaves either the partial folder or the whole target. Throws FileError.
+  /// between it leaves either the partial folder or the whole target. Throws FileError; when a file
+  /// of the fingerprint has changed since it was taken, all is discarded.
   void commit(bool is_synced = true);
   /// Removes all that was written: for work that no later run could end. The name is free then.
   void discard();
+  /// Removes all of the result but these files (names below the result's folder): what a run that
+  /// was cut off has left of another plan. Throws FileError.
+  void keep_only(const std::set<std::filesystem::path>& files) const;
   /// Calls `write`; when it throws an std::invalid_argument, as no later run of the same inputs would
-  /// end better, all is discarded.
+  /// end better, or a file of the fingerprint has changed meanwhile, all is discarded.
   void fill(const std::function<void()>& write);
 
  private:
@@ -87,6 +104,7 @@ class OutputFolder {
   bool is_own() const;
   void leave();
   void make_folders();
+  void discard_if_changed();
   void read_manifest(const std::string& fingerprint);
   bool read_line(const std::string& line);
   void append(const std::string& line, bool is_synced);
@@ -96,6 +114,7 @@ class OutputFolder {
   std::filesystem::path target_;  // as given, for messages
   std::filesystem::path place_;   // absolute, symbolic links followed
   std::filesystem::path partial_;
+  Fingerprint fingerprint_;
   int lock_ = -1;
   int manifest_ = -1;
   bool is_resumed_ = false;
