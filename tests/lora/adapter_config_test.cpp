@@ -150,6 +150,20 @@ TEST(AdapterConfig, RefusesRanksThatAreNone) {
             "rank_pattern: of \"q\" it is 0, but a rank is a whole number from 1 to 2^30");
 }
 
+// PEFT has 8 for one that is missing, and can't load these.
+TEST(AdapterConfig, RefusesNullForANumberAndAnUnknownBias) {
+  EXPECT_EQ(config_of("{'peft_type': 'LORA'}").lora_alpha, 8);
+  EXPECT_EQ(error_of("{'peft_type': 'LORA', 'lora_alpha': null}"),
+            "lora_alpha is null, but it must be a number\n  hint: set it to what the adapter was "
+            "trained with");
+  EXPECT_EQ(
+      error_of("{'peft_type': 'LORA', 'r': null}"),
+      "r is null, but it must be a number\n  hint: set it to what the adapter was trained with");
+  EXPECT_EQ(error_of("{'peft_type': 'LORA', 'bias': 'foo'}"),
+            "bias is \"foo\", but must be \"none\", \"all\" or \"lora_only\"");
+  EXPECT_EQ(config_of("{'peft_type': 'LORA', 'bias': 'lora_only'}").bias, "lora_only");
+}
+
 TEST(AdapterConfig, RefusesPatternsThatAreNoExpressions) {
   EXPECT_EQ(
       error_of("{'peft_type': 'LORA', 'rank_pattern': {'(q': 2}}"),

@@ -245,6 +245,26 @@ TEST(OpenAdapter, NamesWhatHasNoPartner) {
       "both factors\n  hint: the file was cut or merged by hand: save the adapter again");
 }
 
+TEST(OpenAdapter, NamesBothSpellingsOfOneModule) {
+  HandTensors tensors = peft_pair("q");
+  tensors["q.lora_A.weight"] = tensors[prefix + "q.lora_A.weight"];
+  EXPECT_EQ(
+      opening(tensors, rank_2),
+      "tensor \"base_model.model.q.lora_A.weight\": it and \"q.lora_A.weight\" are two names of "
+      "the same, but only one of them can hold\n  hint: the file was put together of two: save "
+      "the adapter again");
+  tensors = peft_pair("q");
+  tensors[prefix + "lm_head.weight"] = {{2, 1}, {1, 1}};
+  tensors["lm_head.weight"] = {{2, 1}, {1, 1}};
+  EXPECT_EQ(
+      opening(tensors,
+              "{'peft_type': 'LORA', 'r': 2, 'target_modules': ['q'], 'modules_to_save': "
+              "['lm_head']}"),
+      "tensor \"base_model.model.lm_head.weight\": it and \"lm_head.weight\" are two names of "
+      "the same, but only one of them can hold\n  hint: the file was put together of two: save "
+      "the adapter again");
+}
+
 TEST(OpenAdapter, NamesTensorsThatDoNothing) {
   HandTensors tensors = peft_pair("q");
   tensors[prefix + "norm.weight"] = {{2}, {1, 1}};
@@ -355,6 +375,21 @@ TEST(OpenAdapter, WarnsOfABaseThatWasChangedAtTheStart) {
       lines_of(open_adapter(folder.path()).warnings()),
       Lines{"warning changed_base: init_lora_weights is \"pissa_niter_4\": the factors go with the "
             "base that was changed at the start, not with the original one"});
+}
+
+TEST(CheckFinite, NamesANumberThatF32DoesNotHold) {
+  const ScratchFolder folder;
+  const std::vector<double> a = {1, 2e39}, b = {1};
+  save_safetensors(folder / "adapter.safetensors",
+                   {{{"x.lora_A.weight", Dtype::f64, Shape{1, 2}}, std::as_bytes(std::span(a))},
+                    {{"x.lora_B.weight", Dtype::f64, Shape{1, 1}}, std::as_bytes(std::span(b))}});
+  const Adapter adapter = open_adapter(folder / "adapter.safetensors");
+  EXPECT_EQ(
+      thrown_by<ArgumentError>([&] { check_finite(adapter); }),
+      "lora: tensor \"x.lora_A.weight\" of " + (folder / "adapter.safetensors").string() +
+          " has 2e+39 at (0, 1), but an adapter's numbers must be within the range of F32, up "
+          "to 3.4e38\n  hint: Eckart computes with F32; such a number comes from a training "
+          "that went astray");
 }
 
 TEST(CheckFinite, NamesTheFirstNumberThatIsNone) {

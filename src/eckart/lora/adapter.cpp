@@ -8,10 +8,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <system_error>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace eckart {
 namespace {
@@ -151,6 +154,22 @@ std::string where(const StoredTensor& tensor, std::uint64_t element) {
   return "(" + text + ")";
 }
 
+// Numbers of F64 that no float holds, but floats are what is computed with.
+void check_range(const Adapter& adapter, const StoredTensor& tensor) {
+  const std::span<const std::byte> bytes = adapter.file().bytes(tensor);
+  std::vector<double> numbers(bytes.size() / sizeof(double));
+  widen(tensor.dtype, bytes, std::span<double>(numbers));
+  const auto found = std::find_if(numbers.begin(), numbers.end(),
+                                  [](double x) { return !std::isfinite(static_cast<float>(x)); });
+  if (found == numbers.end()) return;
+  throw_argument_error(
+      "lora: tensor \"" + printable(tensor.name) + "\" of " +
+          printable_path(adapter.file().path()) + " has " + fmt::format("{:g}", *found) + " at " +
+          where(tensor, static_cast<std::uint64_t>(found - numbers.begin())) +
+          ", but an adapter's numbers must be within the range of F32, up to 3.4e38",
+      "Eckart computes with F32; such a number comes from a training that went astray");
+}
+
 }  // namespace
 
 std::string_view to_string(AdapterNaming naming) {
@@ -255,11 +274,17 @@ void check_finite(const Adapter& adapter) {
       if (tensor != nullptr) tensors.push_back(tensor);
     }
   }
-  for (const SavedTensor& saved : adapter.saved()) tensors.push_back(saved.stored);
+  std::vector<const StoredTensor*> saved;
+  for (const SavedTensor& one : adapter.saved()) saved.push_back(one.stored);
+  tensors.insert(tensors.end(), saved.begin(), saved.end());
   for (const StoredTensor* tensor : tensors) {
     const ValueScan scan =
         scan_file_values(adapter.file().file(), tensor->dtype, tensor->begin, tensor->end);
-    if (!scan.first_nan && !scan.first_infinite) continue;
+    if (!scan.first_nan && !scan.first_infinite) {
+      const bool is_computed_with = std::find(saved.begin(), saved.end(), tensor) == saved.end();
+      if (tensor->dtype == Dtype::f64 && is_computed_with) check_range(adapter, *tensor);
+      continue;
+    }
     const bool is_nan = scan.first_nan.has_value();
     throw_argument_error(
         "lora: tensor \"" + printable(tensor->name) + "\" of " +

@@ -158,6 +158,22 @@ Json number_json(double number) {
   return number;
 }
 
+// PEFT has defaults for what is missing, and fails at what is null.
+void check_numbers(const Json& json, const std::string& source) {
+  for (const char* field : {"r", "lora_alpha"}) {
+    const auto found = json.find(field);
+    if (found == json.end() || !found->is_null()) continue;
+    throw_field_error(source, std::string(field) + " is null, but it must be a number",
+                      "set it to what the adapter was trained with");
+  }
+}
+
+void check_bias(const std::string& bias, const std::string& source) {
+  if (bias == "none" || bias == "all" || bias == "lora_only") return;
+  throw_field_error(source, "bias is \"" + printable(bias, 60) +
+                                "\", but must be \"none\", \"all\" or \"lora_only\"");
+}
+
 Index read_rank(const std::string& source, const std::string& what, double rank) {
   constexpr double largest = 1 << 30;
   if (!(rank >= 1) || !(rank <= largest) || rank != std::floor(rank)) {
@@ -264,6 +280,7 @@ AdapterConfig parse_adapter_config(std::string_view json_text, const std::string
   const Json json = parse_in_order(json_text, source);
   check_type(config);
   refuse_what_is_not_computed(json, source);
+  check_numbers(json, source);
 
   AdapterConfig result;
   result.r = read_rank(source, "r", config.number({"r"}).value_or(static_cast<double>(result.r)));
@@ -273,6 +290,7 @@ AdapterConfig parse_adapter_config(std::string_view json_text, const std::string
   result.lora_bias = config.boolean({"lora_bias"}).value_or(false);
   result.fan_in_fan_out = config.boolean({"fan_in_fan_out"}).value_or(false);
   result.bias = config.text({"bias"}).value_or(result.bias);
+  check_bias(result.bias, source);
   read_targets(config, json, "target_modules", result.target_modules, result.target_pattern);
   read_targets(config, json, "exclude_modules", result.exclude_modules, result.exclude_pattern);
   read_layers(config, json, result);

@@ -47,6 +47,7 @@ class PeftReader {
 
   AdapterParts read() {
     for (const StoredTensor& tensor : file_.tensors()) sort_in(tensor);
+    check_saved();
     for (const auto& [name, tensors] : modules_) add_module(name, tensors);
     if (!has_config_) describe_modules(parts_.config, ranks_of(parts_.modules));
     return std::move(parts_);
@@ -68,7 +69,24 @@ class PeftReader {
     if (suffix.empty()) return sort_in_other(tensor, name);
     name.remove_suffix(suffix.size());
     if (suffix == ".lora_magnitude_vector.weight") suffix = ".lora_magnitude_vector";
-    modules_[std::string(name)][suffix] = &tensor;
+    const auto [other, is_new] = modules_[std::string(name)].emplace(suffix, &tensor);
+    if (!is_new) refuse_two(*other->second, tensor);
+  }
+
+  // With and without PEFT's prefix, say.
+  [[noreturn]] void refuse_two(const StoredTensor& one, const StoredTensor& other) const {
+    throw_tensor_error(file_, one,
+                       "it and \"" + printable(other.name) +
+                           "\" are two names of the same, but only one of them can hold",
+                       "the file was put together of two: save the adapter again");
+  }
+
+  void check_saved() const {
+    std::map<std::string_view, const StoredTensor*> by_name;
+    for (const SavedTensor& saved : parts_.saved) {
+      const auto [other, is_new] = by_name.emplace(saved.name, saved.stored);
+      if (!is_new) refuse_two(*other->second, *saved.stored);
+    }
   }
 
   void sort_in_other(const StoredTensor& tensor, std::string_view name) {
