@@ -5,11 +5,15 @@
 #include "eckart/lora/merge_plan.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 
 #include "console.h"
 #include "model_input.h"
+#include "usage.h"
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace eckart::cli {
@@ -23,7 +27,37 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
+std::vector<double> parse_weights(const std::string& text) {
+  std::vector<double> weights;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    double weight = 0;
+    const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, weight);
+    if (error != std::errc{} || stop != text.data() + end || !std::isfinite(weight)) {
+      throw_usage_error("--weights is '" + text + "', but must be numbers with commas between them",
+                        "one for each adapter: 1,0.5");
+    }
+    weights.push_back(weight);
+    begin = end + 1;
+  }
+  return weights;
+}
+
 }  // namespace
+
+void add_weights(CLI::App& app, std::vector<double>& weights) {
+  app.add_option_function<std::string>(
+         "--weights", [&weights](const std::string& text) { weights = parse_weights(text); },
+         "What each adapter's delta is multiplied by, such as 1,0.5 (default: 1 each)")
+      ->type_name("W,…");
+}
+
+void check_weights(const std::vector<double>& weights, std::size_t n_adapters) {
+  if (weights.empty() || weights.size() == n_adapters) return;
+  throw_usage_error(fmt::format("--weights has {}, but there {} {}: one each is needed",
+                                counted(weights.size(), "weight"), n_adapters == 1 ? "is" : "are",
+                                counted(n_adapters, "adapter")));
+}
 
 std::string unmatched_text(const std::vector<Adapter::Unmatched>& unmatched) {
   std::string text;

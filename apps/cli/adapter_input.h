@@ -3,11 +3,16 @@
 
 #include "eckart/lora/adapter.h"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "json_output.h"
+
+namespace CLI {
+class App;
+}
 
 namespace eckart::cli {
 
@@ -26,6 +31,11 @@ Json warnings_json(const Adapter& adapter);
 /// Gives the adapters' modules the names that the base at `path` has for them. Throws for a name that
 /// fits none of its tensors, with the closest.
 void take_names_of_base(std::vector<Adapter>& adapters, const std::string& path);
+
+/// `--weights 1,0.5`: finite numbers, one an adapter.
+void add_weights(CLI::App& app, std::vector<double>& weights);
+/// Throws UsageError unless there are none or as many as adapters.
+void check_weights(const std::vector<double>& weights, std::size_t n_adapters);
 
 /// The name of the folder or file.
 std::string adapter_title(const Adapter& adapter);

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapter_input.h"
 #include "array_output.h"
 #include "commands.h"
 #include "console.h"
@@ -55,12 +56,7 @@ struct OpenSources {
 
 OpenSources open_sources(const std::string& base, const std::vector<std::string>& adapters,
                          const MergeRules& rules) {
-  if (!rules.weights.empty() && rules.weights.size() != adapters.size()) {
-    throw_usage_error(fmt::format("--weights has {}, but there {} {}: one each is needed",
-                                  counted(rules.weights.size(), "weight"),
-                                  adapters.size() == 1 ? "is" : "are",
-                                  counted(adapters.size(), "adapter")));
-  }
+  check_weights(rules.weights, adapters.size());
   OpenSources open{open_model_with_checkpoint(base), {}};
   const MergeSources sources = open.sources();
   const std::vector<std::string> names =
@@ -304,11 +300,7 @@ int run_verify(const VerifyCommand& command, const CommonOptions& common) {
 }
 
 void add_rules(CLI::App& app, MergeRules& rules) {
-  app.add_option("--weights", rules.weights,
-                 "What each adapter's delta is multiplied by, such as 1,0.5 (default: 1 each)")
-      ->delimiter(',')
-      ->type_name("W,…")
-      ->take_all();
+  add_weights(app, rules.weights);
   add_dtype(app,
             {.name = "--dtype",
              .effect = "Write all weights as F32, F16 or BF16 (default: as the base has them; a "

@@ -91,12 +91,7 @@ int run_resize(const RewriteCommand& command, const CommonOptions& common) {
 
 int run_combine(const RewriteCommand& command, const CommonOptions& common) {
   check_rank_options(command.ranks);
-  if (!command.weights.empty() && command.weights.size() != command.adapters.size()) {
-    throw_usage_error(fmt::format("--weights has {}, but there {} {}: one each is needed",
-                                  counted(command.weights.size(), "weight"),
-                                  command.adapters.size() == 1 ? "is" : "are",
-                                  counted(command.adapters.size(), "adapter")));
-  }
+  check_weights(command.weights, command.adapters.size());
   const std::vector<Adapter> adapters = open_adapters(command);
   std::vector<WeightedAdapter> weighted;
   for (std::size_t i = 0; i < adapters.size(); ++i) {
@@ -157,11 +152,7 @@ void add_lora_combine(CommandLine& line, CLI::App* group) {
   app->add_option("adapters", command->adapters, "Adapter folders or files")
       ->required()
       ->type_name("ADAPTER…");
-  app->add_option("--weights", command->weights,
-                  "What each adapter's delta is multiplied by, such as 0.7,0.3 (default: 1 each)")
-      ->delimiter(',')
-      ->type_name("W,…")
-      ->take_all();
+  add_weights(*app, command->weights);
   add_shared_options(*app, *command);
 }
 

@@ -69,7 +69,25 @@ class Combine(AdapterTest):
         self.assertIn("--weights has 1 weight, but there are 2 adapters",
                       self.fail_with(2, "lora", "combine", "a", "b", "--weights", "1", "-o", "out"))
         self.fail_with(2, "lora", "combine", "-o", "out")
-        self.fail_with(1, "lora", "combine", "a", "b", "--weights", "1,0", "-o", "out")
+        for weights in ("1,", ",1", "1,,2", "1,x", "1,inf", "1,nan", ","):
+            said = self.fail_with(2, "lora", "combine", "a", "b", "--weights", weights, "-o", "out")
+            self.assertIn(f"--weights is '{weights}', but must be numbers with commas between them", said)
+
+    def test_of_an_adapter_with_weight_0_nothing_is_left(self):
+        self.adapter("a", {"x": ([[1], [2]], [[1, 0]])})
+        self.adapter("b", {"x": ([[1], [1]], [[0, 1]]), "y": ([[1], [1]], [[0, 1]])})
+        found = self.json_of("lora", "combine", "a", "b", "--weights", "1,0", "-o", "out")
+        self.assertEqual([(one["name"], one["rank_after"]) for one in found["modules"]], [("x", 1)])
+        self.assertLess(found["relative_error"], 1e-15)
+        self.assertIn("nothing is left: every weight is 0",
+                      self.fail_with(1, "lora", "combine", "a", "b", "--weights", "0,0", "-o", "none"))
+
+    def test_tensors_that_are_saved_whole_have_no_rank(self):
+        self.adapter("s", {"x": ([[1], [0]], [[1, 0]])}, modules_to_save=["head"])
+        self.write("s/adapter_model.safetensors",
+                   safetensors({"base_model.model.head.weight": ("F32", [1], struct.pack("<f", 1))}, {"format": "pt"}))
+        said = self.fail_with(1, "lora", "resize", "s", "--rank", 1, "-o", "out")
+        self.assertIn("s has no factors, only tensors that it saves whole (modules_to_save)", said)
 
 
 if __name__ == "__main__":

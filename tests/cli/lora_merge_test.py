@@ -91,6 +91,14 @@ class LoraMerge(CommandTest):
         self.assertEqual(values_of(self.folder / "merged/model.safetensors", self.Q + ".weight"), [6.0] * 256)
         said = self.fail_with(2, "lora", "merge", "base", "a", "--weights", "1,2", "-o", "other")
         self.assertIn("--weights has 2 weights, but there is 1 adapter: one each is needed", said)
+        self.succeed("lora", "merge", "base", "a", "b", "--weights", "1,0", "-o", "first")
+        self.succeed("lora", "merge", "base", "a", "-o", "alone")
+        self.assertEqual((self.folder / "first/model.safetensors").read_bytes(),
+                         (self.folder / "alone/model.safetensors").read_bytes())
+        said = self.fail_with(2, "lora", "merge", "base", "a", "--weights", "1,", "-o", "other")
+        self.assertIn("--weights is '1,', but must be numbers with commas between them", said)
+        self.write("file", "x")
+        self.assertIn("file is no folder", self.fail_with(1, "lora", "merge", "base", "a", "-o", "file/x"))
 
     def test_a_tied_head_is_written_apart_and_the_config_says_so(self):
         self.base(tied=True)

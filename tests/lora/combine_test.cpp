@@ -215,10 +215,9 @@ TEST(Combine, RefusesWeightsOfNothing) {
   const ScratchFolder folder;
   testing::save_peft(folder / "a", first_tensors(), first_config);
   const Adapter a = open_adapter(folder / "a");
-  EXPECT_EQ(refusal(folder, {{&a, 0}}),
-            "combine: the weight of a is 0, but it must be a finite number other than 0");
+  EXPECT_EQ(refusal(folder, {{&a, 0}}), "combine: nothing is left: every weight is 0");
   EXPECT_EQ(refusal(folder, {{&a, std::numeric_limits<double>::infinity()}}),
-            "combine: the weight of a is inf, but it must be a finite number other than 0");
+            "combine: the weight of a is inf, but it must be a finite number");
   EXPECT_EQ(refusal(folder, {}), "combine: there is no adapter, but at least one is needed");
   EXPECT_EQ(refusal(folder, {{&a, 1e100}}),
             "combine: a factor of x has an entry that is too large for F32");

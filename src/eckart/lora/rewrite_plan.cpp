@@ -64,9 +64,9 @@ class Planner {
 
   void check(const WeightedAdapter& one) const {
     const Adapter& adapter = *one.adapter;
-    if (!std::isfinite(one.weight) || one.weight == 0) {
-      fail(fmt::format("the weight of {} is {}, but it must be a finite number other than 0",
-                       path_of(adapter), one.weight));
+    if (!std::isfinite(one.weight)) {
+      fail(fmt::format("the weight of {} is {}, but it must be a finite number", path_of(adapter),
+                       one.weight));
     }
     check_finite(adapter);
     for (const AdapterModule& module : adapter.modules()) {
@@ -102,10 +102,12 @@ class Planner {
 
   void add_modules() {
     for (const WeightedAdapter& one : adapters_) {
+      if (one.weight == 0) continue;  // nothing of it is left
       for (const AdapterModule& module : one.adapter->modules()) {
         parts_[module.name].push_back({one.adapter, &module, one.weight});
       }
     }
+    check_any();
     const bool any_bias = std::any_of(parts_.begin(), parts_.end(),
                                       [](const auto& entry) { return has_bias(entry.second); });
     plan_.has_biases = any_bias;
@@ -127,6 +129,19 @@ class Planner {
       }
       plan_.sources.push_back({sizes, [parts, with_bias] { return load(parts, with_bias); }});
     }
+  }
+
+  void check_any() const {
+    if (!parts_.empty()) return;
+    const bool any_module =
+        std::any_of(adapters_.begin(), adapters_.end(),
+                    [](const WeightedAdapter& one) { return !one.adapter->modules().empty(); });
+    if (any_module) fail("nothing is left: every weight is 0");
+    const WeightedAdapter& first = adapters_.front();
+    fail(fmt::format("{} has no factors, only tensors that it saves whole (modules_to_save), and "
+                     "those are carried as they are",
+                     path_of(*first.adapter)),
+         "`eckart lora merge` puts them into a base");
   }
 
   static ModuleDelta load(const std::vector<Part>& parts, bool with_bias) {
