@@ -197,8 +197,27 @@ Index uniform_rank(const ExtractPlan& plan, Index budget) {
                        std::to_string(cost));
 }
 
+namespace {
+
+std::string part_name(const PlannedExtract& tensor, Index rank) {
+  return "factors " + std::to_string(rank) + " " + tensor.name;
+}
+
+}  // namespace
+
+void FactorStore::check_room(const std::map<const PlannedExtract*, Index>& ranks) const {
+  std::uint64_t bytes = 0;
+  for (const auto& [tensor, rank] : ranks) {
+    if (folder_.has_part(part_name(*tensor, rank))) continue;
+    const TensorMatrices sizes(*tensor);
+    bytes += static_cast<std::uint64_t>(rank * sizes.count() * (sizes.rows() + sizes.columns())) *
+             sizeof(float);
+  }
+  folder_.check_room(bytes);
+}
+
 void FactorStore::add(const PlannedExtract& tensor, const LowRankOptions& options) {
-  const std::string part = "factors " + std::to_string(options.rank) + " " + tensor.name;
+  const std::string part = part_name(tensor, options.rank);
   part_of_[tensor.name] = part;
   if (folder_.has_part(part)) {
     resumed_.insert(tensor.name);
@@ -291,6 +310,14 @@ std::map<std::string, Index> FactorStore::share(
   for (Candidate& one : candidates) one.wanted = std::min(first, one.limit);
   std::vector<Index> shared;
   for (bool is_done = false; !is_done;) {
+    std::map<const PlannedExtract*, Index> wanted;
+    for (const Candidate& one : candidates) {
+      if (one.wanted == 0) continue;
+      for (const PlannedExtract* tensor : one.tensors) {
+        wanted[tensor] = std::min(one.wanted, TensorMatrices(*tensor).limit());
+      }
+    }
+    check_room(wanted);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       Candidate& one = candidates[i];
       if (one.wanted == 0) continue;

@@ -54,9 +54,13 @@ class FactorStore {
   /// The energies that are known of a tensor.
   std::vector<double> energies(const PlannedExtract& tensor) const;
 
+  /// Throws FileError when the disk has not room for factors of these ranks, as far as they are not
+  /// kept yet.
+  void check_room(const std::map<const PlannedExtract*, Index>& ranks) const;
   /// Ranks of all low-rank tensors for a budget of numbers, by name. A matrix of which the budget
   /// would take more than was found is decomposed again, to twice the rank. What PEFT stacks has one
-  /// rank; a module with a bias has at least one.
+  /// rank; a module with a bias has at least one. Throws FileError, before it decomposes any, when
+  /// the disk has no room for what it keeps.
   std::map<std::string, Index> share(const ExtractRanks& ranks, Index budget, std::uint64_t seed,
                                      const std::function<void(const PlannedExtract&)>& on_done);
 
