@@ -142,11 +142,11 @@ std::string notes_text(const CheckpointDifference& found) {
   std::string text;
   for (const TensorDifference& one : found.tensors) {
     if (one.n_not_finite > 0) {
-      text +=
-          fmt::format("  {} {}: b - a has {} (first at {})\n", red("error  "), printable(one.name),
-                      counted(static_cast<std::uint64_t>(one.n_not_finite), "entry") + " that " +
-                          (one.n_not_finite == 1 ? "is" : "are") + " no number",
-                      at_text(one, *one.first_not_finite));
+      text += fmt::format(
+          "  {} {}: b - a has {} (first at {})\n", red("error  "), printable(one.name),
+          grouped(one.n_not_finite) +
+              (one.n_not_finite == 1 ? " entry that is" : " entries that are") + " no number",
+          at_text(one, *one.first_not_finite));
     }
     if (one.kind == DifferenceKind::changed && !one.note.empty()) {
       text += fmt::format("  note    {}: {}\n", printable(one.name), printable(one.note));

@@ -68,6 +68,9 @@ class Diff(CommandTest):
         self.assertEqual(result.returncode, 1)
         self.assertIn("w: b - a has 1 entry that is no number (first at [1, 0])", result.stdout)
         self.assertIsNone(self.by_name()["w"]["relative"])
+        self.pair({"w": ("F32", [1024], floats(*[1] * 1024))}, {"w": ("F32", [1024], floats(*[float("nan")] * 1024))})
+        self.assertIn("w: b - a has 1,024 entries that are no number (first at [0])",
+                      self.run_eckart("diff", "a.safetensors", "b.safetensors").stdout)
 
     def test_unrelated_models_are_noted(self):
         self.pair({"w": ("F32", [2], floats(1, 2))}, {"w": ("F32", [2], floats(2, -1))})

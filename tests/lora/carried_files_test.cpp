@@ -2,12 +2,15 @@
 #include "eckart/core/errors.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "tests/lora/merge_case.h"
 #include "tests/thrown.h"
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace eckart {
 namespace {
@@ -17,6 +20,25 @@ using testing::content_of;
 using testing::put;
 using testing::ScratchFolder;
 using testing::thrown_by;
+
+// What `say` returns in a process that is not root's, for whom every file can be read.
+std::string said_without_rights(const std::function<std::string()>& say) {
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (getuid() == 0 && setuid(65534) != 0) _exit(1);
+    const std::string text = say();
+    _exit(write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string text(4096, '\0');
+  const ssize_t n = read(ends[0], text.data(), text.size());
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return text;
+}
 
 class Carried : public ::testing::Test {
  protected:
@@ -38,6 +60,17 @@ class Carried : public ::testing::Test {
 
   ScratchFolder folder_;
 };
+
+TEST_F(Carried, AFileThatCantBeReadIsNamedAsThat) {
+  put(folder_ / "base/secret.txt", "s");
+  fs::permissions(folder_ / "base/secret.txt", fs::perms::none);
+  fs::permissions(folder_.path(), fs::perms::all);
+  const std::string said =
+      said_without_rights([&] { return thrown_by<FileError>([&] { merge(); }); });
+  fs::permissions(folder_ / "base/secret.txt", fs::perms::all);
+  EXPECT_NE(said.find("base/secret.txt: can't be read: Permission denied\n"), std::string::npos)
+      << said;
+}
 
 TEST_F(Carried, LinksAreFollowedToFilesAndFolders) {
   fs::create_directories(folder_ / "elsewhere/more");

@@ -118,6 +118,16 @@ TEST(Extract, NanAndInfinityAreNamedBeforeAnyWork) {
   EXPECT_FALSE(fs::exists(pair.folder / "adapter.partial"));
 }
 
+TEST(Extract, ADifferenceThatNoFloatHoldsIsNamed) {
+  ModelPair pair;
+  simple(pair).tuned.at("a.weight")(2, 3) = 3e38F;
+  pair.base.at("a.weight")(2, 3) = -3e38F;
+  EXPECT_EQ(
+      refusal(pair, {.rules = {.allow_unrelated = true}, .ranks = {.rank = 1}}),
+      "extract: the difference of a.weight has numbers that are infinite or NaN in F32\n  hint: "
+      "`eckart diff` shows which entries are too far apart");
+}
+
 TEST(Extract, ModelsThatDoNotGoTogetherAreRefused) {
   ModelPair missing;
   simple(missing).tuned.erase("b.weight");

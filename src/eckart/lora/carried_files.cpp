@@ -83,7 +83,7 @@ void check_copyable(const fs::path& path) {
            move_away);
   }
   if (access(path.c_str(), R_OK) != 0) {
-    refuse(path, "can't be read: " + detail::write_error_text(errno), move_away);
+    refuse(path, "can't be read: " + std::generic_category().message(errno), move_away);
   }
 }
 
@@ -245,6 +245,10 @@ void copy_carried(const CarriedFile& file, const fs::path& to) {
   fs::create_directories(to.parent_path(), error);
   if (!error) fs::copy_file(file.from, to, fs::copy_options::overwrite_existing, error);
   if (!error) return;
+  // One error for both ends of a copy: it may have become unreadable since it was looked at.
+  if (access(file.from.c_str(), R_OK) != 0) {
+    refuse(file.from, "can't be read: " + std::generic_category().message(errno), move_away);
+  }
   throw_file_error(to.string(),
                    "save: " + printable_path(file.from.string()) + " can't be copied to " +
                        printable_path(to.string()) + ", " + detail::write_error_text(error.value()),

@@ -1,5 +1,8 @@
 #include "eckart/lora/decomposition.h"
 
+#include "eckart/core/errors.h"
+#include "eckart/io/findings.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -84,10 +87,25 @@ const LinearOperator<float>& TensorMatrices::at(Index i) {
   return *operator_;
 }
 
+namespace {
+
+LowRank<float> low_rank_of(TensorMatrices& matrices, Index i, const LowRankOptions& options) {
+  try {
+    return low_rank(matrices.at(i), options);
+  } catch (const ArgumentError&) {
+    if (std::isfinite(matrices.at(i).frobenius_norm())) throw;
+    throw_argument_error("extract: the difference of " + printable(matrices.name()) +
+                             " has numbers that are infinite or NaN in F32",
+                         "`eckart diff` shows which entries are too far apart");
+  }
+}
+
+}  // namespace
+
 Decomposition decompose(TensorMatrices& matrices, const LowRankOptions& options) {
   Decomposition result;
   for (Index i = 0; i < matrices.count(); ++i) {
-    const LowRank<float> found = low_rank(matrices.at(i), options);
+    const LowRank<float> found = low_rank_of(matrices, i, options);
     LowRankFactors<float> pair = factors(found);
     result.norm = std::hypot(result.norm, found.frobenius_norm);
     result.error = std::hypot(result.error, found.frobenius_error);

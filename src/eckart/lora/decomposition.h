@@ -19,6 +19,7 @@ class TensorMatrices {
  public:
   explicit TensorMatrices(const PlannedExtract& tensor);
 
+  const std::string& name() const { return tensor_.name; }
   Index count() const { return count_; }
   Index rows() const { return rows_; }
   Index columns() const { return columns_; }
@@ -49,7 +50,8 @@ struct Decomposition {
   Index rank() const { return static_cast<Index>(energies.size()); }
 };
 
-/// Each matrix through low_rank; of experts, the largest rank that one of them needs.
+/// Each matrix through low_rank; of experts, the largest rank that one of them needs. Throws
+/// ArgumentError, naming the tensor, for a difference that is not finite.
 Decomposition decompose(TensorMatrices& matrices, const LowRankOptions& options);
 /// The first `rank` of its ranks, which are the best of that rank.
 void cut(Decomposition& found, Index rank);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -25,8 +26,8 @@ class Source {
   explicit Source(const std::filesystem::path& path)
       : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     if (descriptor_ < 0) {
-      throw_file_error(path.string(), printable_path(path.string()) +
-                                          ": can't be opened: " + detail::write_error_text(errno));
+      throw_file_error(path.string(), printable_path(path.string()) + ": can't be opened: " +
+                                          std::generic_category().message(errno));
     }
   }
   Source(const Source&) = delete;
@@ -154,9 +155,9 @@ void ShardOutput::copy(std::uint64_t offset, const std::filesystem::path& from, 
     const ssize_t n =
         uninterrupted([&] { return pread(source.descriptor(), buffer.data(), wanted, in); });
     if (n <= 0) {
-      throw_file_error(from.string(),
-                       printable_path(from.string()) + ": can't be read: " +
-                           (n < 0 ? detail::write_error_text(errno) : "it has become shorter"));
+      throw_file_error(from.string(), printable_path(from.string()) + ": can't be read: " +
+                                          (n < 0 ? std::generic_category().message(errno)
+                                                 : "it has become shorter"));
     }
     write(static_cast<std::uint64_t>(out), std::span(buffer).first(static_cast<std::size_t>(n)));
     in += n;
