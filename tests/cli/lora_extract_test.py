@@ -136,6 +136,52 @@ class LoraExtract(CommandTest):
         self.assertEqual(read(self.folder / "merged/model.safetensors")["model.embed_tokens.weight"],
                          tensors["model.embed_tokens.weight"])
 
+    def test_integers_that_differ_are_accounted_for(self):
+        def whole(*numbers):
+            return "I64", [len(numbers)], struct.pack(f"<{len(numbers)}q", *numbers)
+
+        base = {"l.weight": ("F32", [2, 2], floats([4, 8, 16, 10])), "l.i": whole(1, 2), "l.gone": whole(3),
+                "l.same": whole(4), "l.position_ids": whole(0, 1)}
+        tuned = {"l.weight": ("F32", [2, 2], floats([4, 8, 17, 10])), "l.i": whole(1, 3), "l.new": whole(5),
+                 "l.same": whole(4), "l.flag": ("BOOL", [1], b"\1")}
+        self.write_model("base", base)
+        self.write_model("tuned", tuned)
+        report = self.json_of("lora", "extract", "base", "tuned", "--rank", "1", "-o", "adapter")
+        why = "no parameter, so that no adapter holds it: "
+        self.assertEqual({one["name"]: one.get("reason") for one in report["tensors"]},
+                         {"l.weight": None, "l.i": why + "it is not the base's", "l.gone": why + "only the base has it",
+                          "l.new": why + "the base has it not", "l.flag": why + "the base has it not"})
+
+    def test_the_head_of_gpt_neox_has_the_name_of_its_class(self):
+        config = {"model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"], "vocab_size": 4,
+                  "hidden_size": 2, "intermediate_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1,
+                  "max_position_embeddings": 8, "tie_word_embeddings": False}
+        layer = "gpt_neox.layers.0.attention.dense.weight"
+        base = {layer: ("F32", [2, 2], floats([4, 8, 16, 10])), "embed_out.weight": ("F32", [4, 2], floats(range(8))),
+                "gpt_neox.embed_in.weight": ("F32", [4, 2], floats(range(8)))}
+        tuned = {**base, layer: ("F32", [2, 2], floats([4, 8, 17, 10])),
+                 "embed_out.weight": ("F32", [4, 2], floats(range(1, 9)))}
+        self.write_model("base", base, config)
+        self.write_model("tuned", tuned, config)
+        self.succeed("lora", "extract", "base", "tuned", "--rank", "1", "-o", "adapter")
+        self.assertIn("base_model.model.lm_head.weight", read(self.folder / "adapter/adapter_model.safetensors"))
+        self.succeed("lora", "merge", "base", "adapter", "-o", "merged")
+        self.assertEqual(read(self.folder / "merged/model.safetensors")["embed_out.weight"], tuned["embed_out.weight"])
+
+    def test_what_encoder_and_decoder_share_is_merged_once(self):
+        config = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}
+        base = {"shared.weight": ("F32", [4, 2], floats(range(8))), "encoder.q.weight": ("F32", [2, 2], floats([4, 8, 16, 10])),
+                "decoder.q.weight": ("F32", [2, 2], floats([4, 8, 16, 10]))}
+        tuned = {**base, "shared.weight": ("F32", [4, 2], floats([x + 0.5 for x in range(8)])),
+                 "encoder.q.weight": ("F32", [2, 2], floats([4, 8, 17, 10]))}
+        self.write_model("base", base, config)
+        self.write_model("tuned", tuned, config)
+        self.succeed("lora", "extract", "base", "tuned", "--rank", "1", "-o", "adapter")
+        self.succeed("lora", "merge", "base", "adapter", "-o", "merged")
+        merged = read(self.folder / "merged/model.safetensors")
+        self.assertEqual(set(merged), set(tuned))
+        self.assertEqual(merged["shared.weight"], tuned["shared.weight"])
+
     def test_f8_with_scales_is_read_as_its_numbers(self):
         one, two = 0x38, 0x40  # of F8_E4M3
         self.write_model("base", {"q.weight": ("F8_E4M3", [2, 2], bytes([one, two, two, one])),

@@ -274,6 +274,19 @@ TEST(OpenAdapter, NamesTensorsThatDoNothing) {
       "entry of modules_to_save names it, but every tensor of an adapter does something");
 }
 
+TEST(OpenAdapter, RefusesAModuleThatIsSavedWholeAndHasFactors) {
+  HandTensors tensors = peft_pair("q");
+  tensors[prefix + "q.weight"] = {{2, 2}, {1, 1, 1, 1}};
+  EXPECT_EQ(
+      opening(tensors,
+              "{'peft_type': 'LORA', 'r': 2, 'target_modules': ['q'], "
+              "'modules_to_save': ['q']}"),
+      "tensor \"base_model.model.q.weight\": it saves its module whole, and there are factors "
+      "of the same module, but only one of the two can hold\n  hint: PEFT takes what is saved "
+      "and passes over the factors: take one of them out, and its entry of modules_to_save or "
+      "target_modules");
+}
+
 TEST(OpenAdapter, HoldsTheRankAgainstTheConfig) {
   EXPECT_EQ(
       opening(peft_pair("q"), "{'peft_type': 'LORA', 'r': 8, 'target_modules': ['q']}"),

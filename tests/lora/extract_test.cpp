@@ -150,9 +150,9 @@ TEST(Extract, ModelsThatDoNotGoTogetherAreRefused) {
   Tensor<float>& values = unrelated.tuned.at("a.weight");
   for (Index i = 0; i < 64; ++i) values.data()[i] *= -1;
   EXPECT_EQ(refusal(unrelated),
-            "extract: the difference is 2 times as large as the base's weights, as between models "
-            "that are not related, but a tuned model is near its base\n  hint: check that this is "
-            "the base it was made from; --allow-unrelated goes on all the same");
+            "extract: half of the matrices have moved by 2 times their norm or more, as between "
+            "models that are not related, but a tuned model is near its base\n  hint: check that "
+            "this is the base it was made from; --allow-unrelated goes on all the same");
   EXPECT_EQ(unrelated.extract({.rules = {.allow_unrelated = true}, .ranks = {.rank = 1}}).rank, 1);
 }
 

@@ -225,6 +225,19 @@ TEST_F(Merge, WhatTwoAdaptersSaveCantBothReplaceIt) {
   EXPECT_EQ(merged("norm.weight"), (Floats{3, 4}));
 }
 
+TEST_F(Merge, ASavedTableHasRows) {
+  const fs::path base = base_of({"w.weight", {1, 1}, {1}}, {{"lm_head.weight", {2, 1}, {1, 2}}});
+  save_adapter(folder_ / "a",
+               {lora_b("w", {1, 1}, {1}),
+                lora_a("w", {1, 1}, {1}),
+                {"base_model.model.lm_head.weight", {0, 1}, {}}},
+               R"(, "modules_to_save": ["lm_head"])");
+  const std::string text =
+      thrown_by<ShapeError>([&] { Case(base, {folder_ / "a"}).merge(target()); });
+  EXPECT_NE(text.find("lm_head.weight"), std::string::npos) << text;
+  EXPECT_NE(text.find("0x1"), std::string::npos) << text;
+}
+
 TEST_F(Merge, AModuleToSaveIsEveryOneWhoseNameEndsSo) {
   const fs::path base = base_of({"w.weight", {1, 1}, {1}}, {{"input_layernorm.weight", {1}, {1}}});
   save_adapter(folder_ / "a",

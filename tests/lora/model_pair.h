@@ -82,7 +82,9 @@ class ModelPair {
     tuned_tensors_ = logical_tensors(*tuned_);
     if (config_json.empty()) return;
     config_.emplace(parse_config(config_json, "config.json"));
-    architecture_.emplace(read_architecture(*config_));
+    if (find_family(config_->model_type()) != nullptr) {
+      architecture_.emplace(read_architecture(*config_));
+    }
   }
   ExtractSources sources() const {
     return {*base_,

@@ -26,16 +26,6 @@ namespace {
 
 constexpr const char* report_name = "eckart_report.json";
 
-std::string task_of(const Config* config) {
-  if (config == nullptr) return {};
-  const std::vector<std::string> classes = config->architectures();
-  const std::string name = classes.empty() ? "" : classes.front();
-  if (name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel")) return "CAUSAL_LM";
-  if (name.ends_with("ForSequenceClassification")) return "SEQ_CLS";
-  if (name.ends_with("ForTokenClassification")) return "TOKEN_CLS";
-  return {};
-}
-
 void add_checkpoint(const Checkpoint& checkpoint, Fingerprint& fingerprint) {
   for (const SafetensorsFile& shard : checkpoint.shards()) fingerprint.add_file(shard.path());
   std::error_code ignored;
@@ -88,7 +78,7 @@ class Extraction {
 
   Fingerprint fingerprint() const {
     Fingerprint result;
-    result.add("eckart lora extract 2");
+    result.add("eckart lora extract 3");
     add_checkpoint(sources_.base, result);
     add_checkpoint(sources_.tuned, result);
     result.add(options_text(options_));
@@ -276,15 +266,12 @@ class Extraction {
 
   void write_whole(const PlannedExtract& tensor, ExtractedTensor& entry) {
     const CheckpointTensor& place = sources_.tuned.tensors()[tensor.pair.tuned->values];
-    std::vector<std::string> modules = {tensor.module};
-    if (!tensor.tied_module.empty()) modules.push_back(tensor.tied_module);
     const bool is_scaled = tensor.pair.tuned->is_quantized;
     std::vector<std::byte> made;
     if (is_scaled) made = widened_bytes(tensor, entry);
     const std::span<const std::byte> bytes =
         is_scaled ? std::span<const std::byte>(made) : sources_.tuned.bytes(place.stored->name);
-    for (const std::string& module : modules) {
-      const std::string name = module + "." + tensor.parameter;
+    for (const auto& [module, name] : saved_names(tensor)) {
       modules_to_save_.insert(module);
       if (writer_.has_saved(name)) continue;
       writer_.add_saved(name, is_scaled ? dtype_ : place.stored->dtype, tensor.shape, bytes);
@@ -309,7 +296,7 @@ class Extraction {
     AdapterConfig config;
     config.base_model =
         options_.base_name.empty() ? sources_.base.folder().string() : options_.base_name;
-    config.task_type = task_of(sources_.config);
+    config.task_type = plan_.task_type;
     config.modules_to_save.assign(modules_to_save_.begin(), modules_to_save_.end());
     config.lora_bias = !biases_.empty();
     for (const PlannedExtract& tensor : plan_.tensors) {

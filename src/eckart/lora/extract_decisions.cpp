@@ -4,12 +4,16 @@
 #include "eckart/io/findings.h"
 #include "eckart/lora/adapter_parts.h"
 #include "eckart/lora/extract_names.h"
+#include "eckart/model/class_names.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace eckart {
 namespace {
@@ -27,10 +31,15 @@ class Decisions {
         stacks_.emplace(stack);
       }
     }
+    for (const PlannedExtract& tensor : tensors_) {
+      const bool is_fused = tensor.shape.rank() == 3 && names_expert(tensor);
+      if (is_fused) fused_.insert(parent_of(tensor.module));
+    }
     look_how_matrices_lie();
   }
 
   void run() {
+    save_heads_of_task();
     for (PlannedExtract& tensor : tensors_) {
       if (tensor.fate == ExtractFate::low_rank && tensor.shape.rank() >= 2) decide_matrix(tensor);
     }
@@ -39,6 +48,7 @@ class Decisions {
     }
     drop_what_is_taken_for_experts();
     complete_stacks();
+    complete_tied_head();
     complete_saved_modules();
     drop_biases_beside_what_takes_none();
     keep_one_module();
@@ -54,6 +64,85 @@ class Decisions {
 
   std::string takes_no(const std::string& what) const {
     return std::string(to_string(rules_.consumer)) + " takes no " + what;
+  }
+
+  static std::string parent_of(const std::string& module) {
+    const std::size_t dot = module.rfind('.');
+    return dot == std::string::npos ? std::string() : module.substr(0, dot);
+  }
+
+  static std::string last_part(const std::string& module) {
+    return module.substr(module.rfind('.') + 1);  // of one part alone: npos + 1 is 0
+  }
+
+  static bool names_expert(const PlannedExtract& tensor) {
+    return tensor.spec != nullptr ? tensor.spec->shape.find_axis("expert") == Index{0}
+                                  : tensor.name.find("expert") != std::string::npos;
+  }
+
+  // The outermost module of the name that PEFT saves whole because of the task; empty: none.
+  std::string head_of_task(const std::string& module) const {
+    for (std::size_t end = module.find('.');; end = module.find('.', end + 1)) {
+      const std::string_view begin = std::string_view(module).substr(0, end);
+      for (const std::string_view head : heads_of_task(plan_.task_type)) {
+        if (begin.ends_with(head)) return std::string(begin);
+      }
+      if (end == std::string::npos) return {};
+    }
+  }
+
+  // Whatever has changed of it. Without all of it PEFT would miss some: then the task is not named.
+  void save_heads_of_task() {
+    if (!is_for_peft()) return;
+    std::vector<std::pair<PlannedExtract*, std::string>> heads;
+    for (PlannedExtract& tensor : tensors_) {
+      std::string head = head_of_task(tensor.module);
+      if (!head.empty()) heads.emplace_back(&tensor, std::move(head));
+    }
+    const bool is_part_left_out = std::any_of(heads.begin(), heads.end(), [](const auto& head) {
+      return head.first->fate == ExtractFate::skipped;
+    });
+    if (is_part_left_out) {
+      plan_.notes.push_back("with task_type " + plan_.task_type +
+                            " PEFT would load the head, of which parts are left out: no task_type "
+                            "is written");
+      plan_.task_type.clear();
+      return;
+    }
+    for (auto& [tensor, head] : heads) {
+      tensor->fate = ExtractFate::full;
+      tensor->reason = "PEFT saves it whole with task_type " + plan_.task_type;
+      tensor->saved_module = head;
+    }
+  }
+
+  // Modules whose classes are no plain layers, or whose matrices are used without their module, so
+  // that a LoRA on them would not be loaded, or not be run.
+  std::string why_no_lora(const PlannedExtract& tensor) const {
+    const std::string last = last_part(tensor.module), parent = parent_of(tensor.module);
+    const bool is_router_name = last == "router" || last == "gate";
+    if (last == "router" || (is_router_name && fused_.count(parent) != 0)) {
+      if (!is_router(tensor.module)) return "a router, whose class PEFT has no LoRA for";
+    }
+    if (has_parameter(parent, "A_log")) {
+      const bool is_mamba = has_parameter(parent, "D");
+      if (last == "conv1d" || last == "x_proj" || last == "dt_proj" ||
+          (is_mamba && last == "out_proj")) {
+        return "a state-space layer uses it without its module, so that a LoRA would not be run";
+      }
+    }
+    const bool is_convolution = tensor.shape.rank() > 2 && !names_expert(tensor);
+    if (is_convolution && tensor.shape.size(1) == 1 && tensor.shape.size(0) > 1) {
+      return "a convolution of groups, whose ranks PEFT does not let be chosen";
+    }
+    return {};
+  }
+
+  bool has_parameter(const std::string& module, std::string_view parameter) const {
+    const auto found = modules_.find(module);
+    return found != modules_.end() &&
+           std::any_of(found->second.begin(), found->second.end(),
+                       [&](const auto* member) { return member->parameter == parameter; });
   }
 
   // PEFT replaces modules whole; of one that holds others it would copy them all.
@@ -114,20 +203,23 @@ class Decisions {
     if (is_a_table || is_head(tensor)) return decide_table(tensor, is_a_table);
     if (tensor.pair.base == nullptr) return save(tensor, "not in the base");
     const Shape& shape = tensor.shape;
-    const bool names_expert = tensor.spec != nullptr
-                                  ? tensor.spec->shape.find_axis("expert") == Index{0}
-                                  : tensor.name.find("expert") != std::string::npos;
     tensor.is_input_first = is_input_first(tensor);
-    if (shape.rank() == 3 && names_expert) {
+    if (shape.rank() == 3 && names_expert(tensor)) {
       tensor.kind = AdapterKind::experts;
       if (!is_for_peft()) skip(tensor, takes_no("fused experts"));
     } else if (tensor.parameter != "weight") {
       skip(tensor, "a matrix that is no module's weight, which PEFT has no LoRA for");
+    } else if (tensor.module.empty()) {
+      skip(tensor,
+           "a matrix of the model itself and of none of its modules, which PEFT has no LoRA "
+           "for");
     } else if (shape.rank() > 2) {
       tensor.kind = AdapterKind::convolution;
       if (shape.rank() > 5) skip(tensor, "a convolution of more than three dimensions");
       if (!is_for_peft()) skip(tensor, takes_no("convolutions"));
     }
+    if (tensor.fate != ExtractFate::low_rank || tensor.kind == AdapterKind::experts) return;
+    if (const std::string why = why_no_lora(tensor); !why.empty()) save(tensor, why);
   }
 
   void decide_table(PlannedExtract& tensor, bool is_a_table) {
@@ -141,6 +233,30 @@ class Decisions {
       skip(tensor, "embeddings and head are left out, as asked");
     } else if (has_other_rows || rules_.tables == TableRule::save || tensor.parameter != "weight") {
       save(tensor, has_other_rows ? "its rows are not the base's" : "embeddings are saved whole");
+    } else if (is_a_table && !is_plain_table(tensor)) {
+      save(tensor, "a table whose class may be none that a LoRA fits, saved whole");
+    }
+  }
+
+  // The bias of a tied head is a parameter of the head: PEFT saves both or none.
+  void complete_tied_head() {
+    PlannedExtract* table = nullptr;
+    PlannedExtract* bias = nullptr;
+    for (PlannedExtract& tensor : tensors_) {
+      if (!tensor.tied_module.empty()) table = &tensor;
+      if (tensor.is_head_bias) bias = &tensor;
+    }
+    if (bias == nullptr || table == nullptr) return;
+    const bool is_head_saved = table->fate == ExtractFate::full;
+    const bool is_bias_wanted = bias->fate == ExtractFate::full;
+    if (is_bias_wanted && table->fate == ExtractFate::unchanged) {
+      table->fate = ExtractFate::full;
+      table->reason = "saved with the head's bias";
+    } else if (is_bias_wanted && !is_head_saved) {
+      skip(*bias, "the bias of a head that is not saved whole");
+    } else if (is_head_saved) {
+      bias->fate = ExtractFate::full;
+      bias->reason = "saved with the head";
     }
   }
 
@@ -149,12 +265,16 @@ class Decisions {
     for (PlannedExtract* other : modules_.at(tensor.module)) {
       if (other->parameter == "weight" && other->shape.rank() >= 2) weight = other;
     }
+    if (tensor.is_head_bias) return decide_head_bias(tensor);
     const bool is_of_matrix = tensor.parameter == "bias" && weight != nullptr;
     if (!is_of_matrix) {
       if (rules_.norms) return save(tensor, "small, saved whole");
       return skip(tensor, "norms are left out, as asked");
     }
     if (weight->fate == ExtractFate::full) return save(tensor, "saved with its module");
+    if (weight->fate == ExtractFate::unchanged && !why_no_lora(*weight).empty()) {
+      return save(tensor, "small, saved whole with its module");
+    }
     if (!rules_.biases) return skip(tensor, "biases are left out, as asked");
     if (!is_for_peft()) return skip(tensor, takes_no("lora_bias"));
     if (tensor.pair.base == nullptr) return skip(tensor, "a bias that the base's layer has not");
@@ -166,6 +286,13 @@ class Decisions {
     weight->reason = "unchanged, a zero LoRA that carries the bias";
     weight->is_input_first = is_input_first(*weight);
     if (weight->shape.rank() > 2) weight->kind = AdapterKind::convolution;
+  }
+
+  void decide_head_bias(PlannedExtract& tensor) {
+    if (!is_for_peft()) return skip(tensor, takes_no("modules_to_save"));
+    if (!rules_.biases) return skip(tensor, "biases are left out, as asked");
+    tensor.fate = ExtractFate::full;
+    tensor.reason = "the head's bias, saved with it";
   }
 
   bool is_router(const std::string& module) const {
@@ -254,8 +381,9 @@ class Decisions {
   }
 
   static bool is_saved(const std::vector<PlannedExtract*>& members) {
-    return std::any_of(members.begin(), members.end(),
-                       [](const auto* member) { return member->fate == ExtractFate::full; });
+    return std::any_of(members.begin(), members.end(), [](const auto* member) {
+      return member->fate == ExtractFate::full && !member->is_head_bias;
+    });
   }
 
   // A module whose name ends as this one's and that can't be saved: it has a LoRA, or holds others.
@@ -315,7 +443,8 @@ class Decisions {
     }
     for (PlannedExtract& tensor : tensors_) {
       if (tensor.fate != ExtractFate::unchanged || tensor.shape.rank() != 2 ||
-          tensor.parameter != "weight" || is_table(tensor) || is_head(tensor)) {
+          tensor.parameter != "weight" || tensor.module.empty() || is_table(tensor) ||
+          is_head(tensor) || !why_no_lora(tensor).empty() || is_in_saved(tensor.module)) {
         continue;
       }
       tensor.is_input_first = is_input_first(tensor);
@@ -328,12 +457,23 @@ class Decisions {
         "without one");
   }
 
+  // Whether PEFT would save the module, too, as one whose name ends as a saved one's.
+  bool is_in_saved(const std::string& module) const {
+    return std::any_of(tensors_.begin(), tensors_.end(), [&](const PlannedExtract& tensor) {
+      const std::vector<SavedName> names = saved_names(tensor);
+      return tensor.fate == ExtractFate::full &&
+             std::any_of(names.begin(), names.end(),
+                         [&](const SavedName& one) { return module.ends_with(one.module); });
+    });
+  }
+
   ExtractPlan& plan_;
   std::vector<PlannedExtract>& tensors_;
   const ExtractRules& rules_;
   Modules modules_;
   std::set<std::string, std::less<>>
-      stacks_;  // `….mlp.experts`, where each has matrices of its own
+      stacks_;                   // `….mlp.experts`, where each has matrices of its own
+  std::set<std::string> fused_;  // `….mlp`, whose experts are one tensor
   bool any_output_first_ = false;
   bool any_input_first_ = false;
 };

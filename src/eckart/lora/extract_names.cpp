@@ -3,13 +3,18 @@
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
 #include "eckart/lora/tied_embeddings.h"
+#include "eckart/model/class_names.h"
 #include "eckart/model/match_specs.h"
 #include "eckart/model/weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -23,7 +28,8 @@ struct NamedTensor {
 using NamedTensors = std::map<std::string, NamedTensor>;
 
 // Names as the model's class has them: with its prefix, and those of old files replaced.
-NamedTensors named(const std::vector<LogicalTensor>& tensors, const Architecture* architecture) {
+NamedTensors named(const std::vector<LogicalTensor>& tensors, const Architecture* architecture,
+                   std::string_view model_type) {
   NamedTensors result;
   SpecMatches matches;
   if (architecture != nullptr) matches = match_specs(*architecture, tensors);
@@ -36,7 +42,7 @@ NamedTensors named(const std::vector<LogicalTensor>& tensors, const Architecture
     } else if (name.starts_with(matches.foreign_prefix)) {
       name.erase(0, matches.foreign_prefix.size());
     }
-    result.insert_or_assign(name, NamedTensor{&tensors[i], spec});
+    result.insert_or_assign(class_name(model_type, name), NamedTensor{&tensors[i], spec});
   }
   return result;
 }
@@ -71,11 +77,13 @@ class Pairing {
   Pairing(const ExtractSources& sources, ExtractPlan& plan)
       : sources_(sources),
         plan_(plan),
-        base_(named(sources.base_tensors, sources.architecture)),
-        tuned_(named(sources.tuned_tensors, sources.architecture)) {}
+        model_type_(sources.config == nullptr ? "" : sources.config->model_type()),
+        base_(named(sources.base_tensors, sources.architecture, model_type_)),
+        tuned_(named(sources.tuned_tensors, sources.architecture, model_type_)) {}
 
   std::vector<PlannedExtract> run() {
     find_tied();
+    find_shared();
     check_missing();
     std::vector<PlannedExtract> tensors;
     for (const auto& [name, tensor] : tuned_) {
@@ -97,7 +105,7 @@ class Pairing {
       for (const auto& [name, one] : all) {
         if (one.tensor->name == stored || name == stored) return name;
       }
-      return stored;
+      return class_name(model_type_, stored);
     };
     const std::string embedding = canonical(base_, tied->embedding);
     const std::string head = canonical(base_, tied->head);
@@ -116,6 +124,16 @@ class Pairing {
     }
     tied_embedding_ = embedding;
     tied_head_ = head;
+    if (tied->head_bias.empty()) return;
+    const std::string own = head.substr(0, head.rfind('.')) + ".bias";
+    if (tuned_.count(own) == 0) head_bias_ = {own, canonical(base_, tied->head_bias)};
+  }
+
+  void find_shared() {
+    if (sources_.config == nullptr) return;
+    std::set<std::string, std::less<>> names;
+    for (const auto& entry : tuned_) names.insert(entry.first);
+    shared_ = shared_names(*sources_.config, names);
   }
 
   bool is_same(const LogicalTensor& a, const LogicalTensor& b) const {
@@ -127,7 +145,8 @@ class Pairing {
   void check_missing() const {
     std::vector<std::string> missing;
     for (const auto& [name, tensor] : base_) {
-      if (is_parameter(*tensor.tensor) && tuned_.count(name) == 0 && name != tied_head_) {
+      if (is_parameter(*tensor.tensor) && tuned_.count(name) == 0 && name != tied_head_ &&
+          !is_shared(name)) {
         missing.push_back(name);
       }
     }
@@ -136,6 +155,12 @@ class Pairing {
                              counted_tensors(missing.size()) + " of the base's (" +
                              some_of(missing) + "), but a tuned model has all of them",
                          "it may be another model, an adapter, or a download that was cut off");
+  }
+
+  // A copy that only the base stores.
+  bool is_shared(const std::string& name) const {
+    return std::any_of(shared_.begin(), shared_.end(),
+                       [&](const SharedName& one) { return one.name == name; });
   }
 
   PlannedExtract pair(const std::string& name, const NamedTensor& tuned) {
@@ -150,6 +175,13 @@ class Pairing {
     check_readable(*tuned.tensor, sources_.tuned);
     if (name == tied_embedding_) {
       result.tied_module = tied_head_.substr(0, tied_head_.rfind('.'));
+    }
+    for (const SharedName& one : shared_) {
+      if (one.stored == name) result.shared_names.push_back(one.name);
+    }
+    if (name == head_bias_.stored) {
+      result.is_head_bias = true;
+      result.shared_names.push_back(head_bias_.name);
     }
     const auto found = base_.find(name);
     if (found == base_.end() || !is_parameter(*found->second.tensor)) return result;
@@ -179,11 +211,18 @@ class Pairing {
 
   const ExtractSources& sources_;
   ExtractPlan& plan_;
+  std::string model_type_;
   NamedTensors base_;
   NamedTensors tuned_;
   std::string tied_embedding_;
   std::string tied_head_;
+  SharedName head_bias_;
+  std::vector<SharedName> shared_;
 };
+
+// Tables whose names do not say that they are some; what is called an embedding is one.
+constexpr std::array<std::string_view, 4> tables = {"wte", "wpe", "shared",
+                                                    "relative_attention_bias"};
 
 std::string_view last_part(std::string_view name) {
   const std::size_t dot = name.rfind('.');
@@ -205,8 +244,13 @@ bool is_table(const PlannedExtract& tensor) {
   if (tensor.spec != nullptr) return tensor.spec->use == Use::gather;
   if (tensor.shape.rank() != 2 || is_head(tensor)) return false;
   const std::string_view module = last_part(tensor.module);
-  return is_embedding_name(tensor.name) || module == "wpe" ||
-         module.find("embeddings") != std::string_view::npos;
+  if (module.find("proj") != std::string_view::npos) return false;
+  return is_embedding_name(tensor.name) || module.find("embed") != std::string_view::npos ||
+         std::find(tables.begin(), tables.end(), module) != tables.end();
+}
+
+bool is_plain_table(const PlannedExtract& tensor) {
+  return tensor.spec != nullptr || is_embedding_name(tensor.name);
 }
 
 }  // namespace eckart

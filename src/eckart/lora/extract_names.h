@@ -17,5 +17,8 @@ std::vector<PlannedExtract> pair_tensors(const ExtractSources& sources, ExtractP
 /// head: by the table of the family, else by its name.
 bool is_table(const PlannedExtract& tensor);
 bool is_head(const PlannedExtract& tensor);
+/// Whether it is one that PEFT's LoRA of embeddings is sure to fit: a table of positions may have an
+/// offset or a class of its own, and a name may mislead.
+bool is_plain_table(const PlannedExtract& tensor);
 
 }  // namespace eckart

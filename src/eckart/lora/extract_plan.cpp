@@ -2,21 +2,24 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/io/findings.h"
+#include "eckart/lora/extract_buffers.h"
 #include "eckart/lora/extract_decisions.h"
 #include "eckart/lora/extract_names.h"
+#include "eckart/model/class_names.h"
 #include "eckart/model/name_pattern.h"
 #include "eckart/model/weights.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <utility>
 
 namespace eckart {
 namespace {
 
-// Two unrelated models of one size differ by the root of 2 of their norm; training moves weights by
+// Unrelated matrices of one size differ by the root of 2 of their norm; training moves weights by
 // some percent of it. Halfway, as angles go.
 constexpr double unrelated_share = 0.70710678;
 
@@ -68,6 +71,22 @@ void compare_all(ExtractPlan& plan, const ExtractRules& rules,
   }
 }
 
+// What most matrices have moved by, of their own norm: one that is large in both models, or new in
+// one, says nothing of the others. Rows that only one has do not count.
+double median_difference(const ExtractPlan& plan) {
+  std::vector<double> shares, of_vectors;
+  for (const PlannedExtract& tensor : plan.tensors) {
+    if (tensor.pair.base == nullptr || tensor.norms.base == 0) continue;
+    (tensor.shape.rank() >= 2 ? shares : of_vectors)
+        .push_back(tensor.norms.shared_difference / tensor.norms.base);
+  }
+  if (shares.empty()) shares = std::move(of_vectors);
+  if (shares.empty()) return 0;
+  const auto middle = shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2);
+  std::nth_element(shares.begin(), middle, shares.end());
+  return *middle;
+}
+
 void check_relation(const ExtractPlan& plan, const ExtractRules& rules) {
   const bool has_changed = std::any_of(
       plan.tensors.begin(), plan.tensors.end(),
@@ -77,20 +96,14 @@ void check_relation(const ExtractPlan& plan, const ExtractRules& rules) {
         "extract: base and tuned model are the same, so there is nothing to extract",
         "check that both paths are the ones that were meant");
   }
-  // What only the tuned model has says nothing of how far the rest has moved.
-  double base = 0, difference = 0;
-  for (const PlannedExtract& tensor : plan.tensors) {
-    if (tensor.pair.base == nullptr) continue;
-    base = std::hypot(base, tensor.norms.base);
-    difference = std::hypot(difference, tensor.norms.difference);
-  }
-  if (rules.allow_unrelated || difference < unrelated_share * base) return;
-  char share[32];
-  std::snprintf(share, sizeof share, "%.3g", difference / base);
+  const double share = median_difference(plan);
+  if (rules.allow_unrelated || share < unrelated_share) return;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", share);
   throw_argument_error(
-      "extract: the difference is " + std::string(share) +
-          " times as large as the base's weights, as between models that are not related, but a "
-          "tuned model is near its base",
+      "extract: half of the matrices have moved by " + std::string(text) +
+          " times their norm or more, as between models that are not related, but a tuned model is "
+          "near its base",
       "check that this is the base it was made from; --allow-unrelated goes on all the same");
 }
 
@@ -146,6 +159,21 @@ std::string_view to_string(ExtractFate fate) {
   return {};
 }
 
+std::vector<SavedName> saved_names(const PlannedExtract& tensor) {
+  std::vector<SavedName> found;
+  if (!tensor.is_head_bias) {
+    found.push_back(
+        {tensor.saved_module.empty() ? tensor.module : tensor.saved_module, tensor.name});
+  }
+  if (!tensor.tied_module.empty()) {
+    found.push_back({tensor.tied_module, tensor.tied_module + "." + tensor.parameter});
+  }
+  for (const std::string& name : tensor.shared_names) {
+    found.push_back({name.substr(0, name.rfind('.')), name});
+  }
+  return found;
+}
+
 ExtractPlan plan_extract(const ExtractSources& sources, const ExtractRules& rules,
                          const std::function<void(Index, Index)>& on_progress) {
   check_scales(sources.base, sources.base_tensors);
@@ -159,8 +187,10 @@ ExtractPlan plan_extract(const ExtractSources& sources, const ExtractRules& rule
   check_patterns(plan.tensors, rules);
   compare_all(plan, rules, on_progress);
   check_relation(plan, rules);
+  plan.task_type = peft_task(sources.config);
   decide_fates(plan, rules);
   plan.dtype = common_dtype(plan.tensors);
+  add_changed_buffers(sources, plan.tensors);
   return plan;
 }
 

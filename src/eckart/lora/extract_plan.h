@@ -77,11 +77,25 @@ struct PlannedExtract {
   bool is_zero = false;
   /// A module that shares this tensor (a tied head): its part of the adapter is written for both.
   std::string tied_module;
+  /// Further parameters of the class that are this one, beside it or, of the bias of a tied head, in
+  /// its place: all are written where it is saved whole.
+  std::vector<std::string> shared_names;
+  bool is_head_bias = false;
+  /// The module that is saved whole for it, where it is not its own: a head of several layers.
+  std::string saved_module;
   PairNorms norms;
 };
 
+/// A tensor that is saved whole as PEFT has it: the module that modules_to_save names, and its name.
+struct SavedName {
+  std::string module;
+  std::string name;
+};
+std::vector<SavedName> saved_names(const PlannedExtract& tensor);
+
 struct ExtractPlan {
   std::vector<PlannedExtract> tensors;  // in natural order
+  std::string task_type;                // PEFT's
   Dtype dtype = Dtype::f32;             // that most of the tuned matrices are stored in
   double base_norm = 0;                 // of all parameters
   double difference_norm = 0;           // of all that has changed
@@ -94,7 +108,9 @@ struct ExtractPlan {
 /// or fewer rows than the base's is saved whole. A tied head follows its embedding. Throws
 /// ArgumentError for a pattern that fits nothing, tensors that only the base has, shapes that do not
 /// go together, storage that is not read as numbers, NaN and infinity, models that are the same, and
-/// models that are not related.
+/// models that are not related: the median of the matrices' relative differences, over the rows that
+/// both have, is as large as that of independent ones. Integers and buffers that have changed are
+/// skipped, each with its entry.
 /// `on_progress` is called with the number of elements that were compared, and of all.
 ExtractPlan plan_extract(const ExtractSources& sources, const ExtractRules& rules,
                          const std::function<void(Index done, Index all)>& on_progress = {});

@@ -150,14 +150,12 @@ FixedSize fixed_size(const ExtractPlan& plan, Dtype dtype) {
       }
     }
     if (tensor.fate == ExtractFate::full) {
-      for (Index copy = 0; copy < copies; ++copy) {
-        const std::string& name = copy == 0 ? tensor.module : tensor.tied_module;
-        listed.emplace_back(name + "." + tensor.parameter, tensor.shape);
-      }
       const Dtype stored = tensor.pair.tuned->is_quantized ? dtype : tensor.pair.tuned->dtype;
-      fixed.parameters += copies * tensor.shape.count();
-      fixed.bytes += static_cast<std::uint64_t>(copies) *
-                     stored_bytes(stored, tensor.shape.count()).value_or(0);
+      for (const SavedName& saved : saved_names(tensor)) {
+        listed.emplace_back(saved.name, tensor.shape);
+        fixed.parameters += tensor.shape.count();
+        fixed.bytes += stored_bytes(stored, tensor.shape.count()).value_or(0);
+      }
     } else if (has_biases && tensor.parameter == "bias" && with_lora.count(tensor.module) != 0) {
       fixed.parameters += tensor.shape.count();
       fixed.bytes += stored_bytes(dtype, tensor.shape.count()).value_or(0);

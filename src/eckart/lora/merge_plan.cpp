@@ -99,13 +99,22 @@ class Planner {
           is_known ? &sources_.architecture->tensors[static_cast<std::size_t>(matches.of[i].spec)]
                    : nullptr);
     }
+    std::vector<std::string> names;
+    for (const auto& entry : by_name_) names.push_back(entry.first);
+    aliases_ = class_aliases(names, tied_, sources_.config);
     if (sources_.architecture != nullptr) {
       experts_ = ExpertTable(*sources_.architecture, matches, shapes);
     }
   }
 
+  const std::string& stored_name(const std::string& name) const {
+    const auto alias = aliases_.find(name);
+    return alias == aliases_.end() ? name : alias->second;
+  }
+
   // The entries that a change of this tensor goes to; empty when the base has no such tensor.
-  std::vector<std::size_t> entries_of(const std::string& name) {
+  std::vector<std::size_t> entries_of(const std::string& given) {
+    const std::string& name = stored_name(given);
     const bool is_side = tied_ && (name == tied_->embedding || name == tied_->head);
     if (is_side && rules_.fold_tied) {
       std::vector<std::size_t> both = {by_name_.at(tied_->embedding)};
@@ -179,8 +188,8 @@ class Planner {
     if (!same_sizes(saved.shape, tensor.shape)) {
       const bool is_table = is_embedding_name(tensor.name) || is_head_name(tensor.name) ||
                             (tied_ && tensor.name == tied_->embedding);
-      const bool grows = is_table && saved.shape.rank() == 2 && tensor.shape.rank() == 2 &&
-                         saved.shape.size(1) == tensor.shape.size(1);
+      const bool grows = is_table && saved.shape.rank() == 2 && saved.shape.size(0) > 0 &&
+                         tensor.shape.rank() == 2 && saved.shape.size(1) == tensor.shape.size(1);
       if (!grows) {
         fail_shape(sources_.adapters[number], tensor, sizes_to_string(saved.shape));
       }
@@ -244,7 +253,7 @@ class Planner {
 
   void take_bias(std::size_t number, const AdapterModule& module) {
     const Adapter& adapter = sources_.adapters[number];
-    const auto found = by_name_.find(module.name + ".bias");
+    const auto found = by_name_.find(stored_name(module.name + ".bias"));
     if (found == by_name_.end()) {
       // lora_bias is one flag for all modules: those without a trained one have zeros.
       if (scan_values(module.bias->dtype, adapter.file().bytes(*module.bias)).all_zero) return;
@@ -323,6 +332,7 @@ class Planner {
   bool is_tied_changed_ = false;
   MergePlan plan_;
   std::map<std::string, std::size_t> by_name_;
+  std::map<std::string, std::string> aliases_;
   std::vector<const TensorSpec*> specs_;  // one an entry
   ExpertTable experts_;
 };
@@ -366,7 +376,9 @@ std::vector<std::string> mergeable_names(const Checkpoint& base,
     names.push_back(tensor.is_quantized ? tensor.name : base.tensors()[tensor.values].stored->name);
   }
   const auto tied = tied_embeddings(base, tensors, architecture, config);
+  const auto aliases = class_aliases(names, tied, config);
   if (tied && !tied->head_is_stored) names.push_back(tied->head);
+  for (const auto& entry : aliases) names.push_back(entry.first);
   return names;
 }
 

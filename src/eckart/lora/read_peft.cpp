@@ -49,6 +49,7 @@ class PeftReader {
     for (const StoredTensor& tensor : file_.tensors()) sort_in(tensor);
     check_saved();
     for (const auto& [name, tensors] : modules_) add_module(name, tensors);
+    check_one_or_other();
     if (!has_config_) describe_modules(parts_.config, ranks_of(parts_.modules));
     return std::move(parts_);
   }
@@ -128,6 +129,23 @@ class PeftReader {
 
   void save(const StoredTensor& tensor, const std::string& name) {
     parts_.saved.push_back({name, &tensor});
+  }
+
+  // A trained bias may stand beside factors; a matrix that is saved takes their place.
+  void check_one_or_other() const {
+    for (const SavedTensor& saved : parts_.saved) {
+      if (last_part(saved.name) != "weight") continue;
+      const std::string_view parent = parent_of(saved.name);
+      const bool has_factors =
+          std::any_of(parts_.modules.begin(), parts_.modules.end(),
+                      [&](const AdapterModule& module) { return module.name == parent; });
+      if (!has_factors) continue;
+      throw_tensor_error(file_, *saved.stored,
+                         "it saves its module whole, and there are factors of the same module, but "
+                         "only one of the two can hold",
+                         "PEFT takes what is saved and passes over the factors: take one of them "
+                         "out, and its entry of modules_to_save or target_modules");
+    }
   }
 
   // Levels of `.base_layer` at the end of a name, which are taken off.

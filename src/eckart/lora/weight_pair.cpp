@@ -125,7 +125,12 @@ PairNorms compare(const WeightPair& pair) {
     result.is_rounded = result.is_rounded && rounds_to(base, tuned, dtype);
     result.base = std::hypot(result.base, norm(base.view(), Norm::frobenius));
     subtract(base, tuned);
-    result.difference = std::hypot(result.difference, norm(tuned.view(), Norm::frobenius));
+    const double all = norm(tuned.view(), Norm::frobenius);
+    const Index n_shared = base.size(0);
+    const double shared =
+        n_shared == n ? all : norm(tuned.view().slice(0, {0, n_shared}), Norm::frobenius);
+    result.difference = std::hypot(result.difference, all);
+    result.shared_difference = std::hypot(result.shared_difference, shared);
   });
   // Rows that only the base has: the tuned model has dropped them.
   if (has_base && pair.base->shape.rank() > 0) {

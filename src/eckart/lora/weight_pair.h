@@ -21,10 +21,11 @@ struct WeightPair {
 };
 
 struct PairNorms {
-  double base = 0;          // Frobenius norms
-  double difference = 0;    // rows that the base has not count whole
-  bool is_same = false;     // every value
-  bool is_rounded = false;  // the tuned one is the base, rounded to its own dtype
+  double base = 0;               // Frobenius norms
+  double difference = 0;         // rows that the base has not count whole
+  double shared_difference = 0;  // of the rows that both have
+  bool is_same = false;          // every value
+  bool is_rounded = false;       // the tuned one is the base, rounded to its own dtype
 };
 
 /// One pass over both. Throws ArgumentError, naming tensor, file and place, for a NaN or an infinity.
