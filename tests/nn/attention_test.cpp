@@ -155,6 +155,12 @@ TEST(Attention, OfOneQueryAndManyKeysIsTheFormula) {
   expect_right(random_case<float>({1, 4, 1, 1, 1300, 24, 24}), AttentionOptions<float>{}, "few");
   expect_right(random_case<float>({1, 20, 1, 1, 2100, 24, 16}), AttentionOptions<float>{},
                "packed");
+  for (const bool causal : {false, true}) {
+    expect_right(random_case<float>({1, 6, 2, 1, 1300, 24, 24}),
+                 AttentionOptions<float>{.causal = causal, .softcap = 3}, "grouped, few");
+    expect_right(random_case<float>({2, 20, 2, 1, 2300, 24, 16}),
+                 AttentionOptions<float>{.causal = causal, .temperature = 0.5}, "grouped, packed");
+  }
 }
 
 TEST(Attention, OfEveryShapeIsTheFormula) {
@@ -232,6 +238,46 @@ TEST(Attention, KeepsANanInItsRow) {
       }
     }
   }
+}
+
+TEST(Attention, KeepsANanWhereKeysAreTakenInParts) {
+  for (const Index queries : {1, 40}) {
+    for (const Index keys : {513, 1300, 2300}) {
+      Case<float> c = random_case<float>({1, 1, 1, queries, keys, 8, 9});
+      c.q(0, 0, queries - 1, 5) = nan<float>;
+      const Tensor<float> mixed = attention(c.q, c.k, c.v);
+      for (Index j = 0; j < 9; ++j) EXPECT_TRUE(std::isnan(mixed(0, 0, queries - 1, j))) << keys;
+    }
+  }
+}
+
+TEST(Attention, ABiasThatIsANumberHidesNothing) {
+  const Case<float> c = random_case<float>({1, 1, 1, 1, 2, 4, 4});
+  const Tensor<float> plain = attention(c.q, c.k, c.v, {.scale = 0.0});
+  const Tensor<float> bias({1, 1, 1, 2}, std::numeric_limits<float>::lowest());
+  AttentionOptions<float> options{.scale = 0.0};
+  options.bias = bias.view();
+  EXPECT_TRUE(is_near(attention(c.q, c.k, c.v, options).view(), plain.view(), {.relative = 1e-6}));
+}
+
+TEST(Attention, AtTemperature0TakesTheFirstOfEqualKeys) {
+  const Tensor<float> q = Tensor<float>::vector({1, 1, 1, 1, 1}).reshaped({1, 1, 5});
+  const Tensor<float> k({1, 2, 5}, std::vector<float>{4, 4, 0, 1, -2, 2, 2, 3, 2, -2});
+  const Tensor<float> v({1, 2, 1}, std::vector<float>{10, 20});
+  const AttentionOptions<float> options{.scale = 1.0, .temperature = 0};
+  EXPECT_EQ(attention(q, k, v, options)(0, 0, 0), 10);
+  EXPECT_EQ(attention_weights(q, k, options)(0, 0, 0), 1);
+}
+
+TEST(Attention, TakesAnyOffsetAndWindow) {
+  const Case<float> c = random_case<float>({1, 1, 1, 3, 5, 4, 4});
+  constexpr Index most = std::numeric_limits<Index>::max();
+  const Tensor<float> all = attention(c.q, c.k, c.v);
+  const AttentionOptions<float> late{.causal = true, .offset = most};
+  EXPECT_TRUE(is_near(attention(c.q, c.k, c.v, late).view(), all.view(), {.relative = 1e-6}));
+  const AttentionOptions<float> wide{.causal = true, .window = most};
+  EXPECT_TRUE(is_near(attention(c.q, c.k, c.v, wide).view(),
+                      attention(c.q, c.k, c.v, {.causal = true}).view(), {.relative = 1e-6}));
 }
 
 TEST(Attention, ReadsNothingThatIsHidden) {

@@ -75,9 +75,11 @@ Block block_of(const detail::AttentionPlan<T>& plan, Index matrix, Index query) 
           .query_end = std::min(query + block, plan.n_queries),
           .key_end = plan.n_keys};
   if (!plan.causal) return b;
-  b.key_end = std::clamp<Index>(plan.offset + b.query_end, 0, plan.n_keys);
+  constexpr Index far = Index{1} << 60;  // more changes nothing
+  const Index offset = std::clamp(plan.offset, -far, far);
+  b.key_end = std::clamp<Index>(offset + b.query_end, 0, plan.n_keys);
   if (plan.window > 0) {
-    b.key = std::clamp<Index>(plan.offset + query - plan.window + 1, 0, b.key_end);
+    b.key = std::clamp<Index>(offset + query - std::min(plan.window, far) + 1, 0, b.key_end);
   }
   return b;
 }

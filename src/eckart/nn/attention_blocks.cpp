@@ -126,7 +126,13 @@ struct Parts {
     const T* const references = largest.data() + row * n;
     const T most = *std::max_element(references, references + n);
     std::fill_n(out, width, T{0});
-    if (most == -std::numeric_limits<T>::infinity()) return;
+    if (most == -std::numeric_limits<T>::infinity()) {
+      // Nothing was seen, or nothing but NaN, which no largest score tells of but the sum.
+      T total = 0;
+      for (Index part = 0; part < n; ++part) total += sum[static_cast<std::size_t>(row * n + part)];
+      if (total != 0) std::fill_n(out, width, std::numeric_limits<T>::quiet_NaN());
+      return;
+    }
     std::vector<T> factors(static_cast<std::size_t>(n));
     for (Index part = 0; part < n; ++part) {
       factors[static_cast<std::size_t>(part)] = references[part] - most;
@@ -171,7 +177,8 @@ void attend_in_parts(const AttentionPlan<T>& plan, const ScoreRules<T>& rules, c
 template <class T>
 void attend_in_blocks(const AttentionPlan<T>& plan, T* out) {
   if (is_empty(plan) || plan.d_v == 0) return;
-  const ScoreRules<T> rules(plan, log2_e);
+  // At temperature 0 no power is taken, and scores that are equal must stay so.
+  const ScoreRules<T> rules(plan, plan.temperature == 0 ? 1 : log2_e);
   const Cut<T> cut(plan);
   if (cut.parts > 1) return attend_in_parts(plan, rules, cut, out);
   parallel_for(cut.blocks(plan), 1, [&](Index begin, Index end) {

@@ -62,10 +62,13 @@ T ScoreRules<T>::sink(Index head) const {
 template <class T>
 KeyRange ScoreRules<T>::visible(Index query) const {
   if (!plan_->causal) return {0, plan_->n_keys};
-  const Index position = plan_->offset + query;
+  // Beyond this an offset or a window changes nothing, and sums could overflow.
+  constexpr Index far = Index{1} << 60;
+  const Index position = std::clamp(plan_->offset, -far, far) + query;
   const Index end = std::clamp<Index>(position + 1, 0, plan_->n_keys);
-  const Index begin =
-      plan_->window == 0 ? 0 : std::clamp<Index>(position - plan_->window + 1, 0, end);
+  const Index begin = plan_->window == 0
+                          ? 0
+                          : std::clamp<Index>(position - std::min(plan_->window, far) + 1, 0, end);
   return {begin, end};
 }
 
@@ -94,7 +97,12 @@ void ScoreRules<T>::add_bias(const Row& row, T* scores) const {
     const T term = bias[j * stride];
     // At temperature 0 no bias matters that is a number.
     const T added = is_hard() ? term - term : term * unit_;
-    scores[j] = term == hidden<T> ? term : scores[j] + added;
+    // Infinity alone hides: a number that overflows here is the least that does not.
+    const T sum = scores[j] + added;
+    scores[j] = term != hidden<T> && sum == hidden<T> && scores[j] != hidden<T>
+                    ? std::numeric_limits<T>::lowest()
+                : term == hidden<T> ? term
+                                    : sum;
   }
 }
 

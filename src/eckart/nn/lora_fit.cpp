@@ -241,7 +241,7 @@ class Training {
  private:
   LoraFactors<T> factors() const { return {fit_.lora_a, fit_.lora_b, fit_.scale}; }
   bool has_converged(double gradient_norm) const {
-    return gradient_norm <= options_.tolerance * first_norm_;
+    return std::isfinite(first_norm_) && gradient_norm <= options_.tolerance * first_norm_;
   }
   void round() {
     fit_.lora_a = a_.template rounded<T>();
