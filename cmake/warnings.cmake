@@ -5,7 +5,7 @@ function(eckart_target_options target)
     -Wnon-virtual-dtor -Woverloaded-virtual -Wnull-dereference -Wdouble-promotion)
   # With -O3, g++ 12 warns of what can't happen (GCC bug 105651 and its kin); clang has the last word.
   target_compile_options(${target} PRIVATE
-    $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict;-Wno-null-dereference;-Wno-maybe-uninitialized>)
+    $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict;-Wno-null-dereference;-Wno-maybe-uninitialized;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
   if(ECKART_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

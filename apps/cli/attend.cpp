@@ -50,35 +50,44 @@ bool looks_ahead(TensorView<const float> weights) {
   return false;
 }
 
-Attended attended(const TextInput& input, const AttendCommand& command,
-                  const ForwardResult& result) {
+// Whether anything shows weights, and not only what was found in them: the text those of one head.
+bool shows_weights(const AttendCommand& command, const CommonOptions& common,
+                   const Architecture& a) {
+  const bool is_one_head = (command.layer || a.n_layers == 1) && (command.head || a.n_heads == 1);
+  return common.json || !command.html.empty() || is_one_head;
+}
+
+// Runs the model, and of one layer's weights after another keeps what was asked for.
+Attended attended(const TextInput& input, const AttendCommand& command, bool keeps_weights) {
   const Architecture& a = input.model.architecture();
   Attended found;
   found.name = input.name;
   found.head = architecture_line(a);
   found.ids = input.ids;
-  found.is_causal = !looks_ahead(result.attention.front().front());
   for (const Index id : input.ids) found.labels.push_back(input.label(id));
-  for (Index layer = 0; layer < a.n_layers; ++layer) {
-    if (command.layer && *command.layer != layer) continue;
-    const Tensor<float>& weights = result.attention[static_cast<std::size_t>(layer)].front();
-    const std::vector<HeadPattern> patterns = attention_patterns(weights, input.ids);
-    for (const HeadPattern& pattern : patterns) {
+  ForwardOptions options{.attention_weights = true, .keeps_attention = false};
+  options.on_intermediate = [&](const Intermediate& one) {
+    if (!one.name.ends_with("attention_weights")) return;
+    if (one.layer == 0) found.is_causal = !looks_ahead(one.values);
+    if (command.layer && *command.layer != one.layer) return;
+    for (const HeadPattern& pattern : attention_patterns(one.values, input.ids)) {
       if (command.head && *command.head != pattern.head) continue;
-      found.heads.push_back({layer, pattern, weights.view().select(0, pattern.head)});
+      Tensor<float> weights;
+      if (keeps_weights) weights = Tensor<float>(one.values.select(0, pattern.head));
+      found.heads.push_back({one.layer, pattern, std::move(weights)});
     }
-  }
+  };
+  static_cast<void>(input.model.forward({{.ids = input.ids}}, options));
   return found;
 }
 
 int run_attend(const AttendCommand& command, const CommonOptions& common) {
   std::optional<AtomicFile> page;
   if (!command.html.empty()) page.emplace(command.html);
-  const TextInput input = open_text(command.text, "attend", Keep::beginning, common);
+  const TextInput input = open_text(command.text, "attend", {}, common);
   check_choice(command, input.model.architecture());
-  const ForwardResult result =
-      input.model.forward({{.ids = input.ids}}, {.attention_weights = true});
-  const Attended found = attended(input, command, result);
+  const Attended found =
+      attended(input, command, shows_weights(command, common, input.model.architecture()));
   if (page) save_text(*page, attend_html(found));
   if (common.json) {
     print_json(attend_json(found));

@@ -65,7 +65,7 @@ std::string page_data(const Attended& found) {
                      {"head", head.pattern.head},
                      {"pattern", pattern_name(head.pattern)},
                      {"facts", facts_of(head.pattern)},
-                     {"weights", base64(levels(head.weights))}});
+                     {"weights", base64(levels(head.weights.view()))}});
   }
   const Json data = {{"tokens", found.labels}, {"heads", std::move(heads)}};
   std::string text = data.dump(-1, ' ', true, Json::error_handler_t::replace);

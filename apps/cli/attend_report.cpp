@@ -116,7 +116,7 @@ Json attend_json(const Attended& found) {
                      {"same_token", p.same},
                      {"induction", p.induction},
                      {"pattern", pattern_name(p).empty() ? Json() : Json(pattern_name(p))},
-                     {"weights", array_json(head.weights)}});
+                     {"weights", array_json(head.weights.view())}});
   }
   return {{"model", found.name},
           {"ids", found.ids},

@@ -14,7 +14,7 @@ namespace eckart::cli {
 struct AttendedHead {
   Index layer = 0;
   HeadPattern pattern;
-  TensorView<const float> weights;  // query x key
+  Tensor<float> weights;  // query x key; empty where nothing shows them
 };
 
 struct Attended {

@@ -115,7 +115,8 @@ Json generated_json(const TextInput& input, const Generated& generated) {
 
 int run_generate(const GenerateCommand& command, const CommonOptions& common) {
   check_sampling(command.sampling);
-  const TextInput input = open_text(command.text, "generate", Keep::end, common);
+  const TextInput input =
+      open_text(command.text, "generate", {.end = true, .room = command.max_tokens}, common);
   if (!input.model.has_logits()) {
     throw_argument_error(fmt::format("generate: {} has no head that predicts tokens",
                                      printable(input.model.architecture().model_class)),

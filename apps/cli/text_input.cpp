@@ -4,6 +4,7 @@
 #include "eckart/io/findings.h"
 #include "eckart/model/embed_texts.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdio>
@@ -52,25 +53,39 @@ std::string name_of(const fs::path& folder) {
   return name.empty() ? folder.string() : name;
 }
 
-void fit_context(const TextOptions& options, std::string_view operation, Keep keep,
-                 const CommonOptions& common, TextInput& input) {
-  const Index limit = input.model.context();
-  const auto n = static_cast<Index>(input.ids.size());
-  if (n <= limit) return;
-  const std::string what =
-      fmt::format("{}: the text has {} tokens, but the model's context is {}", operation, n, limit);
-  const std::string_view part = keep == Keep::end ? "last" : "first";
-  if (!options.truncate) {
-    throw_argument_error(what, fmt::format("with --truncate the {} {} are taken", part, limit));
+// How many ids in front of the text's own are special tokens.
+Index special_before(const TextInput& input, const std::string& text) {
+  const std::vector<Index> plain = input.tokenizer->encode(text, {.special_tokens = false}).ids;
+  const auto added = static_cast<Index>(input.ids.size()) - static_cast<Index>(plain.size());
+  Index before = 0;
+  while (before < added && !std::equal(plain.begin(), plain.end(), input.ids.begin() + before)) {
+    ++before;
   }
-  if (keep == Keep::end) {
-    input.ids.erase(input.ids.begin(), input.ids.end() - limit);
+  return before;
+}
+
+void fit_context(const TextOptions& options, std::string_view operation, const Keep& keep,
+                 const CommonOptions& common, TextInput& input) {
+  const Index context = input.model.context();
+  const auto n = static_cast<Index>(input.ids.size());
+  if (n <= context) return;
+  const Index limit = context - std::min(keep.room, context / 2);
+  const std::string what = fmt::format("{}: the text has {} tokens, but the model's context is {}",
+                                       operation, n, context);
+  const std::string how =
+      fmt::format("the {} {} are taken", keep.end ? "last" : "first", limit) +
+      (limit < context ? fmt::format(", which leaves room for {}", context - limit) : "");
+  if (!options.truncate) throw_argument_error(what, "with --truncate " + how);
+  if (keep.end) {
+    const Index before =
+        options.ids.empty() ? std::min(special_before(input, options.text), limit - 1) : 0;
+    input.ids.erase(input.ids.begin() + before, input.ids.end() - (limit - before));
   } else if (options.ids.empty()) {
     input.ids = truncated(*input.tokenizer, options.text, limit).ids;
   } else {
     input.ids.resize(static_cast<std::size_t>(limit));
   }
-  remark(fmt::format("{}: the {} {} are taken", what, part, limit), common);
+  remark(what + ": " + how, common);
 }
 
 }  // namespace
@@ -112,7 +127,7 @@ LanguageModel open_model_to_run(const std::string& path, const CommonOptions& co
   return model;
 }
 
-TextInput open_text(const TextOptions& options, std::string_view operation, Keep keep,
+TextInput open_text(const TextOptions& options, std::string_view operation, const Keep& keep,
                     const CommonOptions& common) {
   if (options.text.empty() && options.ids.empty()) {
     throw_usage_error(fmt::format("{}: there is no text", operation),

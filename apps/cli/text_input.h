@@ -23,8 +23,13 @@ struct TextOptions {
 /// Adds the model, `--text` (or what `text` calls it), `--ids` and `--truncate`.
 void add_text_options(CLI::App& command, const std::string& text, TextOptions& options);
 
-/// Which tokens of a text that is too long are kept.
-enum class Keep { beginning, end };
+/// What is kept of a text that is too long.
+struct Keep {
+  /// Its end and not its beginning; the special tokens in front of the text stay.
+  bool end = false;
+  /// Tokens of the context that are left for what follows, but no more than half of it.
+  Index room = 0;
+};
 
 struct TextInput {
   LanguageModel model;
@@ -42,7 +47,7 @@ LanguageModel open_model_to_run(const std::string& path, const CommonOptions& co
 /// Opens the model and reads the text. Throws UsageError when neither text nor ids are given, or ids
 /// are no list of numbers; ArgumentError when the text is no UTF-8, has no tokens, or more than the
 /// model's context and is not to be truncated (otherwise that is said on standard error).
-TextInput open_text(const TextOptions& options, std::string_view operation, Keep keep,
+TextInput open_text(const TextOptions& options, std::string_view operation, const Keep& keep,
                     const CommonOptions& common);
 
 /// A line on standard error that is no error, unless `--quiet`.

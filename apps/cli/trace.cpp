@@ -76,7 +76,7 @@ std::vector<LensRow> logit_lens(const TextInput& input, const ForwardResult& res
 
 int run_trace(const TraceCommand& command, const CommonOptions& common) {
   std::optional<NpzWriter> writer = open_output(command.output);
-  const TextInput input = open_text(command.text, "trace", Keep::beginning, common);
+  const TextInput input = open_text(command.text, "trace", {}, common);
   Traced found;
   found.name = input.name;
   found.head = architecture_line(input.model.architecture());
@@ -84,7 +84,8 @@ int run_trace(const TraceCommand& command, const CommonOptions& common) {
   for (const Index id : input.ids) found.labels.push_back(input.label(id));
   ForwardOptions options{.logits = input.model.has_logits() ? Logits::all : Logits::none,
                          .hidden_states = true,
-                         .attention_weights = true};
+                         .attention_weights = true,
+                         .keeps_attention = false};
   options.on_intermediate = [&](const Intermediate& one) {
     found.rows.push_back(trace_row(one));
     if (writer) writer->add(one.name, one.values);

@@ -73,10 +73,13 @@ class Generate(RunTest):
 
     def test_a_long_prompt_keeps_its_end_when_asked(self):
         ids = [3 + i % 40 for i in range(70)]
-        self.assertIn("the text has 70 tokens, but the model's context is 64\nhint: with --truncate the last 64 are",
+        self.assertIn("the text has 70 tokens, but the model's context is 64\nhint: with --truncate the last 32 are "
+                      "taken, which leaves room for 32\n",
                       self.fail_with(1, "generate", self.model(), "--ids", comma(ids)))
         result = self.run_eckart("generate", self.model(), "--ids", comma(ids), "--truncate", "--json")
-        self.assertEqual(json.loads(result.stdout)["prompt_ids"], ids[-64:])
+        self.assertEqual(json.loads(result.stdout)["prompt_ids"], ids[-32:])
+        result = self.run_eckart("generate", self.model(), "--ids", comma(ids), "--truncate", "--json", "--max-tokens", "5")
+        self.assertEqual(json.loads(result.stdout)["prompt_ids"], ids[-59:])
 
     def test_a_temperature_below_0_is_refused(self):
         self.assertEqual(self.fail_with(2, "generate", self.model(), "--prompt", "the", "--temperature", "-1"),

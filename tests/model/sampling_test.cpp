@@ -70,6 +70,14 @@ TEST(Sampling, AHiddenTokenIsNeverDrawn) {
   for (std::uint64_t i = 0; i < 50; ++i) EXPECT_EQ(sample_token(logits, {}, i).id, 0);
 }
 
+TEST(Sampling, NoTemperatureWarmsAHiddenToken) {
+  const SamplingOptions hot{.temperature = std::numeric_limits<double>::infinity()};
+  EXPECT_TRUE(is_near(token_probabilities(Tensor<float>::vector({3, -infinity, 1}), hot),
+                      Tensor<double>::vector({0.5, 0, 0.5})));
+  EXPECT_TRUE(is_near(token_probabilities(Tensor<float>::vector({infinity, 2, infinity}), hot),
+                      Tensor<double>::vector({0.5, 0, 0.5})));
+}
+
 TEST(Sampling, DrawsAsOftenAsTheProbabilitySays) {
   const Tensor<float> logits = logs({0.7, 0.2, 0.1});
   std::vector<int> counts(3, 0);

@@ -71,6 +71,39 @@ TEST(SentenceSettings, ReadSeveralPoolingsInTheirOrder) {
   EXPECT_EQ(folder.read().poolings, std::vector<Pooling>{Pooling::last});
 }
 
+TEST(SentenceSettings, ReadTheSettingsOfTheFirstModuleByAnyOfItsNames) {
+  SentenceFolder folder;
+  folder.put("sentence_roberta_config.json", R"({"max_seq_length": 9, "do_lower_case": true})");
+  EXPECT_EQ(folder.read().max_tokens, 9);
+  EXPECT_TRUE(folder.read().lower_cases);
+}
+
+TEST(SentenceSettings, ReadTheDefaultPrompt) {
+  SentenceFolder folder;
+  folder.put("modules.json", three_modules);
+  folder.put("1_Pooling/config.json",
+             R"({"pooling_mode_mean_tokens": true, "include_prompt": false})");
+  folder.put("config_sentence_transformers.json",
+             R"({"prompts": {"query": "query: "}, "default_prompt_name": "query"})");
+  EXPECT_EQ(folder.read().prompt, "query: ");
+  EXPECT_FALSE(folder.read().pools_prompt);
+  folder.put("config_sentence_transformers.json",
+             R"({"prompts": {}, "default_prompt_name": "query"})");
+  EXPECT_NE(thrown_by<ArgumentError>([&] {
+              folder.read();
+            }).find("takes the prompt \"query\", but has none of that name"),
+            std::string::npos);
+}
+
+TEST(SentenceSettings, RefuseAModelInAFolderOfItsOwn) {
+  SentenceFolder folder;
+  folder.put("modules.json", R"([{"path": "0_Transformer", "type": "x.Transformer"}])");
+  EXPECT_NE(thrown_by<ArgumentError>([&] {
+              folder.read();
+            }).find("but a model is taken from the folder itself"),
+            std::string::npos);
+}
+
 TEST(SentenceSettings, RefuseModulesThatTheyDoNotKnow) {
   SentenceFolder folder;
   folder.put("modules.json", R"([{"type": "sentence_transformers.models.WeightedLayerPooling"}])");
@@ -141,6 +174,29 @@ TEST(EmbedTexts, GivesTheMeanOfTheLastStates) {
   // States of a batch of two may be summed in another order: 1e-5 of their size, which is 1.
   EXPECT_TRUE(is_near(found.vectors.view().select(0, 0), Tensor<float>(Shape{24}, mean).view(),
                       {.absolute = 1e-5}));
+}
+
+TEST(EmbedTexts, PreparesTextsAsTheFolderSays) {
+  LetterEncoder encoder;
+  const Tensor<float> plain = encoder.embed({"q b"}).vectors;
+  EXPECT_TRUE(is_near(encoder.embed({" \t q b \n"}).vectors.view(), plain.view(), {}));
+  encoder.folder().put("modules.json", three_modules);
+  encoder.folder().put("1_Pooling/config.json", R"({"pooling_mode_mean_tokens": true})");
+  const Tensor<float> whole = encoder.embed({"q b"}).vectors;
+  encoder.folder().put("config_sentence_transformers.json",
+                       R"({"prompts": {"query": "q "}, "default_prompt_name": "query"})");
+  EXPECT_TRUE(is_near(encoder.embed({"b"}).vectors.view(), whole.view(), {}));
+  encoder.folder().put("1_Pooling/config.json",
+                       R"({"pooling_mode_mean_tokens": true, "include_prompt": false})");
+  EXPECT_NE(encoder.refusal({"b"}).find("(include_prompt)"), std::string::npos);
+}
+
+TEST(EmbedTexts, NeedsAPooling) {
+  LetterEncoder encoder;
+  encoder.folder().put("modules.json", R"([{"path": "", "type": "x.Transformer"}])");
+  EXPECT_EQ(encoder.refusal({"b"}),
+            "embed: modules.json names no pooling, but a text's vector needs one\n"
+            "  hint: choose one: --pooling mean, cls, max or last");
 }
 
 TEST(EmbedTexts, BringsVectorsToLength1WhereTheFolderSaysSo) {

@@ -2,7 +2,10 @@
 
 #include "eckart/core/errors.h"
 #include "eckart/core/parallel.h"
+#include "eckart/io/utf8.h"
 #include "eckart/linalg/matmul.h"
+#include "eckart/model/tokenizer/character_maps.h"
+#include "eckart/model/tokenizer/characters.h"
 
 #include <algorithm>
 #include <cmath>
@@ -87,6 +90,27 @@ Tensor<float> stepped(Tensor<float> vectors, const std::vector<SentenceStep>& st
 
 std::string text_name(std::size_t number, std::size_t count) {
   return count == 1 ? "the text" : "text " + std::to_string(number + 1);
+}
+
+std::string lower_cased(const std::string& text) {
+  if (find_invalid_utf8(text)) return text;  // the tokenizer says so
+  std::string lower;
+  detail::for_each_character(text, [&](char32_t c, detail::ByteRange) {
+    const detail::LowerCase made = detail::lower_case(c);
+    detail::append_utf8(made.first, lower);
+    if (made.second != 0) detail::append_utf8(made.second, lower);
+  });
+  return lower;
+}
+
+// Without white space at its ends, behind the prompt: as sentence-transformers has it.
+std::string prepared(const SentenceSettings& settings, const std::string& given) {
+  constexpr std::string_view space = " \t\n\r\v\f";
+  std::string text = settings.prompt + given;
+  const std::size_t begin = text.find_first_not_of(space);
+  if (begin == std::string::npos) return {};
+  text = text.substr(begin, text.find_last_not_of(space) - begin + 1);
+  return settings.lower_cases ? lower_cased(text) : text;
 }
 
 // The text's tokens, cut where that is allowed.
@@ -177,6 +201,16 @@ std::vector<float> pooled(TensorView<const float> states, const std::vector<Pool
 Embeddings embed_texts(const LanguageModel& model, const Tokenizer& tokenizer,
                        const SentenceSettings& settings, const std::vector<std::string>& texts,
                        const EmbedOptions& options) {
+  if (settings.poolings.empty()) {
+    throw_argument_error("embed: modules.json names no pooling, but a text's vector needs one",
+                         "choose one: --pooling mean, cls, max or last");
+  }
+  if (!settings.prompt.empty() && !settings.pools_prompt) {
+    throw_argument_error(
+        "embed: the folder leaves the tokens of its prompt out of the pooling (include_prompt), "
+        "but "
+        "Eckart pools them all");
+  }
   const Index limit =
       settings.max_tokens > 0 ? std::min(settings.max_tokens, model.context()) : model.context();
   const auto n = static_cast<Index>(texts.size());
@@ -187,7 +221,8 @@ Embeddings embed_texts(const LanguageModel& model, const Tokenizer& tokenizer,
       const auto at = static_cast<std::size_t>(i);
       bool cut = false;
       try {
-        sequences[at] = tokens_of(tokenizer, texts[at], limit, options.truncate, cut);
+        sequences[at] =
+            tokens_of(tokenizer, prepared(settings, texts[at]), limit, options.truncate, cut);
       } catch (const ArgumentError& error) {
         throw_argument_error("embed: " + text_name(at, texts.size()) + ": " + error.message(),
                              error.hint());

@@ -60,7 +60,7 @@ RotaryTable<float> ForwardPass::rotary_of(Index sequence) const {
   const std::vector<Index> positions(tokens_.positions.begin() + tokens_.begin[at],
                                      tokens_.positions.begin() + tokens_.begin[at + 1]);
   RotaryOptions options = *model_.settings.rotary;
-  options.context = positions.back() + 1;
+  options.context = std::max(positions.back() + 1, tokens_.context);
   return rotary_table<float>(model_.architecture.d_head, positions, options);
 }
 
@@ -102,7 +102,9 @@ void ForwardPass::attend_sequence(Index layer, Index sequence, const Projected& 
                                            : attention_weights(q, cache->keys(), options);
     table = std::move(table).named({"head", "query", "key"});
     show("attention_weights", layer, table);
-    result_.attention[static_cast<std::size_t>(layer)][at] = std::move(table);
+    if (options_.keeps_attention) {
+      result_.attention[static_cast<std::size_t>(layer)][at] = std::move(table);
+    }
   }
   AttentionOptions<float> cached;
   cached.scale = options.scale;

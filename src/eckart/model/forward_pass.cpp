@@ -189,7 +189,7 @@ ForwardResult ForwardPass::run() {
   // Before anything is computed: no cache must be left longer than its state.
   if (options_.logits != Logits::none) check_logits(model_);
   result_.begin = tokens_.begin;
-  if (options_.attention_weights) {
+  if (options_.attention_weights && options_.keeps_attention) {
     result_.attention.resize(static_cast<std::size_t>(n_layers));
     for (auto& of_layer : result_.attention) {
       of_layer.resize(static_cast<std::size_t>(tokens_.n_sequences()));

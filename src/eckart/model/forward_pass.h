@@ -27,6 +27,8 @@ struct PassTokens {
   std::vector<Index> begin;  // of each sequence, and the end of the last
   /// For each sequence its mask as bytes of bool, or empty.
   std::vector<Tensor<bool>> masks;
+  /// Of the rotary positions, where more tokens than these are known to come; 0: of these.
+  Index context = 0;
 
   Index count() const { return static_cast<Index>(ids.size()); }
   Index n_sequences() const { return static_cast<Index>(begin.size()) - 1; }

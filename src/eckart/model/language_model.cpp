@@ -34,6 +34,13 @@ void read_end_ids(const std::filesystem::path& folder, ForwardSettings& settings
   if (!ids.empty()) settings.end_ids = ids;
 }
 
+// Whether keys that were cached at a length are turned otherwise at a later one.
+bool changes_frequencies(const ForwardSettings& settings, Index before, Index after) {
+  if (!settings.rotary || settings.rotary->scaling != RotaryScaling::longrope) return false;
+  const Index original = settings.rotary->original_context;
+  return before > 0 && before <= original && after > original;
+}
+
 }  // namespace
 
 std::uint64_t DecodingState::bytes() const {
@@ -77,11 +84,29 @@ ForwardResult LanguageModel::extend(DecodingState& state, const std::vector<Inde
                          " layers, but the model has " +
                          std::to_string(parts_->architecture.windows.size()));
   }
+  if (state.is_broken_) {
+    throw_argument_error(
+        "extend: an earlier call failed halfway, so that the layers of the state hold different "
+        "tokens",
+        "begin again with start()");
+  }
   const detail::ForwardModel model = parts_->model();
   detail::PassTokens tokens = detail::pass_tokens(model, {{.ids = ids}}, state.length_);
+  if (options.logits != Logits::none) detail::check_logits(model);
+  const Index length = state.length_ + static_cast<Index>(ids.size());
+  state.is_broken_ = true;
+  if (changes_frequencies(parts_->settings, state.length_, length)) {
+    state.layers_ = start().layers_;
+    detail::PassTokens before = detail::pass_tokens(model, {{.ids = state.ids_}}, 0);
+    before.context = length;
+    const ForwardOptions nothing;
+    static_cast<void>(detail::ForwardPass(model, std::move(before), nothing, &state.layers_).run());
+  }
   ForwardResult result =
       detail::ForwardPass(model, std::move(tokens), options, &state.layers_).run();
-  state.length_ += static_cast<Index>(ids.size());
+  state.ids_.insert(state.ids_.end(), ids.begin(), ids.end());
+  state.length_ = length;
+  state.is_broken_ = false;
   return result;
 }
 

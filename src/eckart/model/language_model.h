@@ -44,7 +44,10 @@ struct Intermediate {
 struct ForwardOptions {
   Logits logits = Logits::none;  // of no token, of each sequence's last one, of every token
   bool hidden_states = false;
+  /// Tables of tokens x tokens for each head: computed, and kept unless they are for
+  /// `on_intermediate` alone. All layers' together take n_layers n_heads tokens^2 floats.
   bool attention_weights = false;
+  bool keeps_attention = true;
   /// Called for every intermediate of each sequence.
   std::function<void(const Intermediate&)> on_intermediate = {};
 };
@@ -57,7 +60,7 @@ struct ForwardResult {
   /// With `hidden_states`: the residual stream before the first layer and behind each layer,
   /// n_layers + 1 of token x d_model. The last is not yet normed where a decoder has a final norm.
   std::vector<Tensor<float>> hidden_states;
-  /// With `attention_weights`: of each layer and sequence, head x query x key.
+  /// With `attention_weights`, where they are kept: of each layer and sequence, head x query x key.
   std::vector<std::vector<Tensor<float>>> attention;
   /// token x vocab, or sequence x vocab for `Logits::last`.
   Tensor<float> logits;
@@ -72,7 +75,9 @@ class DecodingState {
  private:
   friend class LanguageModel;
   std::vector<KvCache<float>> layers_;
+  std::vector<Index> ids_;
   Index length_ = 0;
+  bool is_broken_ = false;
 };
 
 /// A value that is cheap to copy: copies share the mapped file.
@@ -103,7 +108,10 @@ class LanguageModel {
   /// follow.
   DecodingState start() const;
   /// Runs further tokens of a sequence: the result has their rows alone. Afterwards the state is
-  /// longer by them. Throws as `forward`.
+  /// longer by them. With rotary positions of `longrope`, whose frequencies change behind the original
+  /// context, the tokens before are run again when it is passed; with `dynamic_ntk` keys keep the
+  /// frequencies that they came with, as in transformers. Throws as `forward`; ArgumentError also when
+  /// an earlier call with this state failed halfway.
   ForwardResult extend(DecodingState& state, const std::vector<Index>& ids,
                        const ForwardOptions& options = {}) const;
 

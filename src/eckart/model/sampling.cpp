@@ -53,8 +53,11 @@ std::vector<double> weights_of(TensorView<const float> logits, const std::vector
   double sum = 0;
   for (const Index id : ids) {
     const double distance = static_cast<double>(logits(id)) - largest;
-    // Two infinities are equally likely.
-    const double weight = logits(id) == logits(ids.front()) ? 1 : std::exp(distance / temperature);
+    // Two infinities are equally likely, and what is infinitely below them is not, however hot.
+    double weight = 1;
+    if (logits(id) != logits(ids.front())) {
+      weight = std::isinf(distance) ? 0 : std::exp(distance / temperature);
+    }
     weights.push_back(weight);
     sum += weight;
   }

@@ -73,6 +73,22 @@ std::optional<Activation> dense_activation(const Config& config) {
                        "known are Identity, Tanh, ReLU, GELU, SiLU and Sigmoid");
 }
 
+void check_dense(const Config& config, const SentenceStep& step) {
+  const auto check_size = [&](std::string_view field, Index found) {
+    const std::optional<Index> stated = config.size({field});
+    if (!stated || *stated == found) return;
+    throw_argument_error("embed: " + config.source() + ": " + std::string(field) + " is " +
+                         std::to_string(*stated) + ", but linear.weight has " +
+                         std::to_string(found));
+  };
+  check_size("in_features", step.w->size(0));
+  check_size("out_features", step.w->size(1));
+  if (config.boolean({"bias"}).value_or(false) && !step.b) {
+    throw_argument_error("embed: " + config.source() +
+                         ": the layer has a bias, but its file has no linear.bias");
+  }
+}
+
 SentenceStep read_dense(const fs::path& folder) {
   const Config config = load_config(folder);
   const Checkpoint checkpoint = open_checkpoint(folder);
@@ -86,6 +102,7 @@ SentenceStep read_dense(const fs::path& folder) {
   if (checkpoint.find("linear.bias") != nullptr) {
     step.b = checkpoint.tensor<float>("linear.bias");
   }
+  check_dense(config, step);
   step.activation = dense_activation(config);
   return step;
 }
@@ -103,19 +120,54 @@ fs::path module_folder(const fs::path& folder, const Config& module) {
   return folder / path;
 }
 
-Index read_max_tokens(const fs::path& folder) {
-  const fs::path file = folder / "sentence_bert_config.json";
-  if (!is_file(file)) return 0;
-  return load_config(file).size({"max_seq_length"}).value_or(0);
+// The names that sentence-transformers has had for the settings of its first module.
+constexpr std::array<std::string_view, 7> transformer_files = {
+    "sentence_bert_config.json",       "sentence_roberta_config.json",
+    "sentence_distilbert_config.json", "sentence_camembert_config.json",
+    "sentence_albert_config.json",     "sentence_xlm-roberta_config.json",
+    "sentence_xlnet_config.json"};
+
+void read_transformer(const fs::path& folder, SentenceSettings& settings) {
+  for (const std::string_view name : transformer_files) {
+    if (!is_file(folder / name)) continue;
+    const Config config = load_config(folder / name);
+    settings.max_tokens = config.size({"max_seq_length"}).value_or(0);
+    settings.lower_cases = config.boolean({"do_lower_case"}).value_or(false);
+    return;
+  }
+}
+
+// The text that the folder wants in front of every other unless another is asked for.
+void read_prompts(const fs::path& folder, SentenceSettings& settings) {
+  const fs::path file = folder / "config_sentence_transformers.json";
+  if (!is_file(file)) return;
+  const Config config = load_config(file);
+  const std::optional<std::string> name = config.text({"default_prompt_name"});
+  if (!name) return;
+  const std::optional<Config> prompts = config.section("prompts");
+  const std::optional<std::string> prompt =
+      prompts ? prompts->text({std::string_view(*name)}) : std::nullopt;
+  if (!prompt) {
+    throw_argument_error("embed: " + config.source() + " takes the prompt \"" +
+                         printable(*name, 80) + "\", but has none of that name");
+  }
+  settings.prompt = *prompt;
 }
 
 void add_module(const fs::path& folder, const Config& module, SentenceSettings& settings) {
   const std::string type = module.text({"type"}).value_or(std::string());
   const std::string_view kind = std::string_view(type).substr(type.rfind('.') + 1);
   const fs::path path = module_folder(folder, module);
-  if (kind == "Transformer") return;
+  if (kind == "Transformer") {
+    if (path.lexically_normal() == (folder / "").lexically_normal()) return;
+    throw_argument_error("embed: " + module.source() + " has its model in " +
+                             printable_path(path.string()) +
+                             ", but a model is taken from the folder itself",
+                         "give that folder, with --pooling and --normalize");
+  }
   if (kind == "Pooling") {
     settings.poolings = read_poolings(path);
+    settings.pools_prompt = load_config(path).boolean({"include_prompt"}).value_or(true);
   } else if (kind == "Normalize") {
     settings.steps.emplace_back();
   } else if (kind == "Dense") {
@@ -135,10 +187,12 @@ bool SentenceSettings::normalizes() const {
 
 SentenceSettings read_sentence_settings(const std::filesystem::path& folder) {
   SentenceSettings settings;
-  settings.max_tokens = read_max_tokens(folder);
+  read_transformer(folder, settings);
   const fs::path file = folder / "modules.json";
   if (!is_file(file)) return settings;
   settings.is_from_folder = true;
+  settings.poolings.clear();
+  read_prompts(folder, settings);
   const MappedFile mapped = open_mapped(file);
   const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
                               mapped.bytes().size());

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,8 +32,13 @@ struct SentenceStep {
 };
 
 struct SentenceSettings {
+  /// Empty where modules.json has no pooling.
   std::vector<Pooling> poolings = {Pooling::mean};
   std::vector<SentenceStep> steps;
+  /// What stands in front of every text (default_prompt_name), and whether its tokens are pooled.
+  std::string prompt;
+  bool pools_prompt = true;
+  bool lower_cases = false;  // do_lower_case: texts are lower-cased before they are cut into tokens
   /// Tokens that a text is cut to, special ones included; 0: the model's context.
   Index max_tokens = 0;
   /// False where there is no modules.json: the defaults above are taken.
