@@ -31,7 +31,8 @@ struct GenerateCommand {
 struct Generated {
   std::vector<SampledToken> tokens;
   std::string_view stopped;  // `end`, `max_tokens` or `context`
-  double seconds = 0;        // of the tokens behind the first one
+  Index n_steps = 0;         // tokens that were run one at a time, behind the prompt
+  double seconds = 0;        // of these steps
   double prompt_seconds = 0;
 };
 
@@ -78,16 +79,21 @@ Generated generate(const TextInput& input, const GenerateCommand& command, const
                                                                   : "";
     if (!generated.stopped.empty()) break;
     out = input.model.extend(state, {token.id}, {.logits = Logits::last});
+    ++generated.n_steps;
   }
   generated.seconds = seconds_since(start);
   return generated;
 }
 
 std::string speed_text(const Generated& generated, std::size_t n_prompt) {
-  const double n = static_cast<double>(generated.tokens.size());
-  return fmt::format("{} in {:.2f} s, {:.1f} tokens/s; prompt of {} in {:.2f} s; ended by {}",
-                     counted(generated.tokens.size(), "token"), generated.seconds,
-                     generated.seconds > 0 ? n / generated.seconds : 0.0,
+  // The first token comes of the prompt's pass.
+  const std::string rate =
+      generated.n_steps > 0 && generated.seconds > 0
+          ? fmt::format(", {:.1f} tokens/s",
+                        static_cast<double>(generated.n_steps) / generated.seconds)
+          : "";
+  return fmt::format("{} in {:.2f} s{}; prompt of {} in {:.2f} s; ended by {}",
+                     counted(generated.tokens.size(), "token"), generated.seconds, rate,
                      counted(n_prompt, "token"), generated.prompt_seconds,
                      generated.stopped == "end" ? "the model" : generated.stopped);
 }

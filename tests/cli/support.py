@@ -50,7 +50,7 @@ class CommandTest(unittest.TestCase):
         return path
 
     def run_eckart(self, *arguments, **options):
-        return subprocess.run([str(ECKART), *map(str, arguments)], cwd=self.folder, text=True, timeout=60,
+        return subprocess.run([str(ECKART), *map(str, arguments)], cwd=self.folder, text=True, timeout=300,
                               capture_output=True, check=False, errors="surrogateescape", **options)
 
     def succeed(self, *arguments, **options):

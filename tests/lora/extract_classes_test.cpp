@@ -151,7 +151,7 @@ TEST(ExtractClasses, WhatIsNoPlainLayerIsSavedWhole) {
   pair.add(mixer + "conv1d.bias", {8}).add(mixer + "in_proj.weight", {16, 8});
   pair.add(mixer + "out_proj.weight", {8, 8}).add(mixer + "dt_proj.weight", {8, 2});
   pair.add(mlp + "experts.gate_up_proj", {2, 8, 8}).add(mlp + "router.weight", {2, 8});
-  pair.add("audio.pos_conv.weight", {8, 1, 3});
+  pair.add("audio.pos_conv.weight", {8, 1, 3}).add("model.encoder.conv2.weight", {8, 8, 3});
   for (const auto& [name, values] : pair.base) pair.change(name, whole_numbers(values.shape(), 1));
   const ExtractReport report = pair.extract({.ranks = {.rank = 8}});
   EXPECT_EQ(pair.adapter().config().target_modules, Names{mixer + "in_proj"});
@@ -165,6 +165,8 @@ TEST(ExtractClasses, WhatIsNoPlainLayerIsSavedWhole) {
             "full: a router, whose class PEFT has no LoRA for");
   EXPECT_EQ(fate(report, "audio.pos_conv.weight"),
             "full: a convolution of groups, whose ranks PEFT does not let be chosen");
+  EXPECT_EQ(fate(report, "model.encoder.conv2.weight"),
+            "full: a convolution whose stride its model asks for, which a LoRA does not have");
 }
 
 TEST(ExtractClasses, AMatrixOfNoModuleIsSkipped) {

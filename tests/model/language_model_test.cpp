@@ -230,6 +230,14 @@ TEST(LanguageModel, GoesOnFromNoStateThatAFailureLeftHalfway) {
       "tokens\n  hint: begin again with start()");
 }
 
+TEST(LanguageModel, GoesOnFromNoStateOfAnotherModel) {
+  const GoldenModel one("llama"), other("mistral");
+  DecodingState state = one.model.start();
+  EXPECT_EQ(
+      thrown_by<ArgumentError>([&] { other.model.extend(state, {7}); }),
+      "extend: the state is of another model, but must be one that this model's start() made");
+}
+
 TEST(LanguageModel, ShowsAttentionWithoutKeepingIt) {
   const GoldenModel golden("llama");
   std::vector<Tensor<float>> shown;

@@ -125,6 +125,13 @@ TEST(Sampling, RefusesOptionsOutOfRange) {
   EXPECT_EQ(refusal({.top_p = 1.5}), "sample: top_p is 1.5, but must be above 0 and at most 1");
 }
 
+TEST(Sampling, ShowsAnOptionThatIsHardlyOutOfRange) {
+  EXPECT_NE(thrown_by<ArgumentError>([] {
+              check_sampling({.top_p = 1.0000001});
+            }).find("top_p is 1.0000001, but"),
+            std::string::npos);
+}
+
 TEST(Sampling, RefusesWhatAreNoLogits) {
   EXPECT_EQ(thrown_by<ArgumentError>([] { token_probabilities(Tensor<float>(Shape{0})); }),
             "sample: there are no logits to sample from");

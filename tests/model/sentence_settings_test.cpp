@@ -191,6 +191,19 @@ TEST(EmbedTexts, PreparesTextsAsTheFolderSays) {
   EXPECT_NE(encoder.refusal({"b"}).find("(include_prompt)"), std::string::npos);
 }
 
+TEST(SentenceSettings, NormalizeWhereThatIsTheLastStep) {
+  SentenceSettings settings;
+  settings.steps.emplace_back();
+  EXPECT_TRUE(settings.normalizes());
+  settings.steps.push_back({.w = Tensor<float>({2, 2}), .b = {}, .activation = {}});
+  EXPECT_FALSE(settings.normalizes());
+}
+
+TEST(EmbedTexts, NeedsTexts) {
+  LetterEncoder encoder;
+  EXPECT_EQ(encoder.refusal({}), "embed: the list of texts is empty, but must have at least one");
+}
+
 TEST(EmbedTexts, NeedsAPooling) {
   LetterEncoder encoder;
   encoder.folder().put("modules.json", R"([{"path": "", "type": "x.Transformer"}])");

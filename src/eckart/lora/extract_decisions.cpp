@@ -135,6 +135,11 @@ class Decisions {
     if (is_convolution && tensor.shape.size(1) == 1 && tensor.shape.size(0) > 1) {
       return "a convolution of groups, whose ranks PEFT does not let be chosen";
     }
+    // Whisper and its kin count the frames that are left by `self.conv1.stride`.
+    const bool is_frontend = (last == "conv1" || last == "conv2") && last_part(parent) == "encoder";
+    if (is_convolution && is_frontend) {
+      return "a convolution whose stride its model asks for, which a LoRA does not have";
+    }
     return {};
   }
 

@@ -201,6 +201,9 @@ std::vector<float> pooled(TensorView<const float> states, const std::vector<Pool
 Embeddings embed_texts(const LanguageModel& model, const Tokenizer& tokenizer,
                        const SentenceSettings& settings, const std::vector<std::string>& texts,
                        const EmbedOptions& options) {
+  if (texts.empty()) {
+    throw_argument_error("embed: the list of texts is empty, but must have at least one");
+  }
   if (settings.poolings.empty()) {
     throw_argument_error("embed: modules.json names no pooling, but a text's vector needs one",
                          "choose one: --pooling mean, cls, max or last");

@@ -70,6 +70,7 @@ DecodingState LanguageModel::start() const {
                          " see those that follow, but only a causal model reads token by token");
   }
   DecodingState state;
+  state.model_ = parts_;
   for (const Index window : a.windows) {
     state.layers_.emplace_back(KvCacheOptions{
         .n_kv_heads = a.n_kv_heads, .d_head = a.d_head, .d_head_v = a.d_head_v, .window = window});
@@ -79,10 +80,10 @@ DecodingState LanguageModel::start() const {
 
 ForwardResult LanguageModel::extend(DecodingState& state, const std::vector<Index>& ids,
                                     const ForwardOptions& options) const {
-  if (state.layers_.size() != parts_->architecture.windows.size()) {
-    throw_argument_error("extend: the state has " + std::to_string(state.layers_.size()) +
-                         " layers, but the model has " +
-                         std::to_string(parts_->architecture.windows.size()));
+  if (state.model_ != parts_) {
+    throw_argument_error(
+        "extend: the state is of another model, but must be one that this model's "
+        "start() made");
   }
   if (state.is_broken_) {
     throw_argument_error(

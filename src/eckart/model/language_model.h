@@ -74,6 +74,7 @@ class DecodingState {
 
  private:
   friend class LanguageModel;
+  std::shared_ptr<const void> model_;  // whose it is
   std::vector<KvCache<float>> layers_;
   std::vector<Index> ids_;
   Index length_ = 0;
@@ -111,7 +112,7 @@ class LanguageModel {
   /// longer by them. With rotary positions of `longrope`, whose frequencies change behind the original
   /// context, the tokens before are run again when it is passed; with `dynamic_ntk` keys keep the
   /// frequencies that they came with, as in transformers. Throws as `forward`; ArgumentError also when
-  /// an earlier call with this state failed halfway.
+  /// an earlier call with this state failed halfway, or it is another model's.
   ForwardResult extend(DecodingState& state, const std::vector<Index>& ids,
                        const ForwardOptions& options = {}) const;
 

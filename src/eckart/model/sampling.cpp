@@ -10,15 +10,10 @@
 #include <numeric>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace eckart {
 namespace {
-
-std::string shown(double number) {
-  std::string text = std::to_string(number);
-  while (text.back() == '0') text.pop_back();
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
 
 void check_logits(TensorView<const float> logits) {
   if (logits.rank() != 1) {
@@ -79,16 +74,16 @@ std::size_t nucleus(const std::vector<double>& weights, double top_p) {
 
 void check_sampling(const SamplingOptions& options) {
   if (!(options.temperature >= 0)) {
-    throw_argument_error(
-        "sample: the temperature is " + shown(options.temperature) + ", but must be at least 0",
-        "0 takes the likeliest token, 1 samples as the model says");
+    throw_argument_error("sample: the temperature is " + fmt::format("{}", options.temperature) +
+                             ", but must be at least 0",
+                         "0 takes the likeliest token, 1 samples as the model says");
   }
   if (options.top_k < 0) {
     throw_argument_error("sample: top_k is " + std::to_string(options.top_k) +
                          ", but must be at least 1, or 0 for all tokens");
   }
   if (!(options.top_p > 0 && options.top_p <= 1)) {
-    throw_argument_error("sample: top_p is " + shown(options.top_p) +
+    throw_argument_error("sample: top_p is " + fmt::format("{}", options.top_p) +
                          ", but must be above 0 and at most 1");
   }
 }

@@ -181,9 +181,7 @@ void add_module(const fs::path& folder, const Config& module, SentenceSettings& 
 
 }  // namespace
 
-bool SentenceSettings::normalizes() const {
-  return std::any_of(steps.begin(), steps.end(), [](const SentenceStep& step) { return !step.w; });
-}
+bool SentenceSettings::normalizes() const { return !steps.empty() && !steps.back().w; }
 
 SentenceSettings read_sentence_settings(const std::filesystem::path& folder) {
   SentenceSettings settings;

@@ -44,6 +44,7 @@ struct SentenceSettings {
   /// False where there is no modules.json: the defaults above are taken.
   bool is_from_folder = false;
 
+  /// Whether the vectors come out with length 1: that is the last step.
   bool normalizes() const;
 };
 
